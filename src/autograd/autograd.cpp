@@ -24,8 +24,8 @@ bool any_requires_grad(const std::vector<Tensor>& inputs) {
 namespace {
 
 /// Attaches results to the graph.
-void join(std::string_view name, const std::vector<Tensor>& inputs, std::span<const Tensor> results, GradientRule rule,
-          RuleKind kind) {
+void attach_to_graph(std::string_view name, const std::vector<Tensor>& inputs, std::span<const Tensor> results,
+                     GradientRule rule, RuleKind kind) {
     // A function may return one of its inputs.
     for (const Tensor& result : results)
         for (const Tensor& input : inputs)
@@ -58,14 +58,14 @@ std::vector<Tensor> attach_backward(std::string_view name, const std::vector<Ten
     std::vector<Tensor> tensors;
     tensors.reserve(results.size());
     for (const ops::LazyArray& result : results) tensors.emplace_back(result);
-    join(name, inputs, tensors, std::move(rule), kind);
+    attach_to_graph(name, inputs, tensors, std::move(rule), kind);
     return tensors;
 }
 
 Tensor attach_backward(std::string_view name, const std::vector<Tensor>& inputs, const ops::LazyArray& result,
                        GradientRule rule, RuleKind kind) {
     Tensor tensor(result);
-    join(name, inputs, {&tensor, 1}, std::move(rule), kind);
+    attach_to_graph(name, inputs, {&tensor, 1}, std::move(rule), kind);
     return tensor;
 }
 

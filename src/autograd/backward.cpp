@@ -41,16 +41,16 @@ class Backward {
         start();
         if (!request_.accumulate) {
             std::vector<GradNode*> first;
-            for (const auto& [sequence, pending] : ready_) first.push_back(pending.node.get());
+            for (const auto& [sequence, pending] : pending_nodes_) first.push_back(pending.node.get());
             inputs_.find_paths(std::move(first), request_.stop_at_inputs);
         } else if (leaves_have_hooks()) {
             std::vector<Edge> outputs;
             for (const Tensor& output : request_.outputs) outputs.push_back(edge_of(output));
             leaves_.find_last_uses(outputs, 0, nullptr);
         }
-        while (!ready_.empty()) {
-            leaves_.release_completed(ready_.begin()->first);
-            Pending pending = std::move(ready_.extract(ready_.begin()).mapped());
+        while (!pending_nodes_.empty()) {
+            leaves_.release_completed(pending_nodes_.begin()->first);
+            Pending pending = std::move(pending_nodes_.extract(pending_nodes_.begin()).mapped());
             visit(*pending.node, pending);
         }
         return finish();
@@ -59,7 +59,7 @@ class Backward {
   private:
     [[nodiscard]] std::string_view caller() const { return request_.accumulate ? "backward" : "grad"; }
 
-    /// Sends the gradients of the outputs.
+    /// Seeds the pass with the gradients of the outputs.
     void start() {
         if (request_.gradients.size() > request_.outputs.size())
             throw ValueError(fmt::format("{}: expected at most {} gradients, one for each output, got {}", caller(),
@@ -94,7 +94,7 @@ class Backward {
 
     GradientSum& sum_of(const Edge& edge) {
         if (edge.leaf) return leaves_.sum_of(edge.leaf);
-        Pending& pending = ready_[edge.node->sequence];
+        Pending& pending = pending_nodes_[edge.node->sequence];
         if (!pending.node) pending = {edge.node, std::vector<GradientSum>(edge.node->outputs.size())};
         return pending.gradients[edge.output];
     }
@@ -121,7 +121,7 @@ class Backward {
         std::vector<bool> needed;
         for (const Edge& edge : node.edges) needed.push_back(needs(edge));
         std::vector<const std::shared_ptr<GradNode>*> activations;
-        for (const Edge& edge : node.edges) activations.push_back(passable(edge) ? &edge.node : nullptr);
+        for (const Edge& edge : node.edges) activations.push_back(passes_through(edge) ? &edge.node : nullptr);
         // Donated, so that the rule may release them, unless create_graph needs them.
         const std::vector<Tensor> incoming = request_.create_graph ? received : std::vector<Tensor>();
         RuleCall rule{.node = pending.node,
@@ -144,15 +144,15 @@ class Backward {
     /// gradients are accumulated in the same order as without a checkpoint.
     void visit_recomputed(GradNode& node, const std::vector<Tensor>& gradients) {
         std::vector<Tensor> outputs;
-        const std::uint64_t before = next_sequence();
+        const std::uint64_t first_sequence = next_sequence();
         {
-            const FlagScope records(grad_mode());
+            const FlagScope enabled_grad_mode(grad_mode());
             outputs = node.recompute();
         }
         if (!request_.retain_graph) node.recompute = nullptr;
         std::vector<Edge> edges;
         for (const Tensor& output : outputs) edges.push_back(edge_of(output));
-        leaves_.find_last_uses(edges, before, &node);
+        leaves_.find_last_uses(edges, first_sequence, &node);
         if (!request_.accumulate) {
             std::vector<GradNode*> first;
             for (const Edge& edge : edges)
@@ -165,7 +165,7 @@ class Backward {
 
     /// Returns whether the edge leads to an activation whose output gradient is not observed. Other contributions to
     /// that gradient may take the normal path, since an activation's gradient is linear in it.
-    [[nodiscard]] bool passable(const Edge& edge) const {
+    [[nodiscard]] bool passes_through(const Edge& edge) const {
         if (!edge.node || request_.create_graph || !edge.node->activation || !edge.node->rule) return false;
         return edge.node->outputs[edge.output].hooks.empty() && !inputs_.contains(*edge.node, edge.output);
     }
@@ -178,7 +178,7 @@ class Backward {
             std::optional<NoGrad> no_grad;
             if (opaque) no_grad.emplace();
             gradients = node.rule(GradientContext(rule));
-            if (opaque) make_whole(node, rule, gradients);
+            if (opaque) assemble_partial_gradients(node, rule, gradients);
         }
         if (gradients.size() != node.edges.size())
             throw ValueError(fmt::format("backward of {}: expected {} gradients, one for each input, got {}", node.name,
@@ -192,13 +192,13 @@ class Backward {
     }
 
     /// Assembles partial gradients, for a graph that includes them.
-    static void make_whole(const GradNode& node, RuleCall& rule, std::vector<Tensor>& gradients) {
+    static void assemble_partial_gradients(const GradNode& node, RuleCall& rule, std::vector<Tensor>& gradients) {
         for (GradientRegion& region : std::exchange(rule.regions, {})) {
             GradientSum sum;
-            Tensor& whole = gradients.at(region.input);
-            if (whole.defined()) sum.add(whole);
+            Tensor& gradient = gradients.at(region.input);
+            if (gradient.defined()) sum.add(gradient);
             sum.add(std::move(region), target(node.edges[region.input]));
-            whole = sum.take();
+            gradient = sum.take();
         }
     }
 
@@ -243,7 +243,7 @@ class Backward {
     RequestedInputs inputs_;
     LeafGradients leaves_{request_.accumulate, request_.create_graph, inputs_};
     std::map<std::uint64_t, Pending, std::greater<>>
-        ready_;  // latest first: all contributions to a node come from later ones
+        pending_nodes_;  // latest first: all contributions to a node come from later ones
 };
 
 }  // namespace

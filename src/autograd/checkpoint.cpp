@@ -17,11 +17,11 @@ namespace declivity {
 
 namespace detail {
 namespace {
-thread_local bool again = false;
+thread_local bool recomputing = false;
 
 /// Edges from the call to earlier nodes and to leaves, each once.
 std::vector<Edge> edges_out_of(const std::vector<Tensor>& outputs, std::uint64_t first_sequence) {
-    std::vector<Edge> found;
+    std::vector<Edge> result;
     std::set<std::pair<const void*, std::size_t>> seen;
     std::vector<Edge> stack;
     for (const Tensor& output : outputs) stack.push_back(edge_of(output));
@@ -33,9 +33,9 @@ std::vector<Edge> edges_out_of(const std::vector<Tensor>& outputs, std::uint64_t
         if (!seen.insert({to, edge.output}).second) continue;
         if (edge.node && edge.node->sequence > first_sequence)
             stack.insert(stack.end(), edge.node->edges.begin(), edge.node->edges.end());
-        else found.push_back(edge);
+        else result.push_back(edge);
     }
-    return found;
+    return result;
 }
 
 std::vector<Tensor> call(const CheckpointedFunction& function, const std::vector<Tensor>& inputs) {
@@ -67,39 +67,39 @@ class Unchanged {
 /// Recomputation of the function for its gradients: its inputs, and what it must return.
 struct Recomputation {
     CheckpointedFunction function;
-    std::vector<Unchanged> kept;  ///< inputs, then leaves that the function captures
+    std::vector<Unchanged> saved;  ///< inputs, then leaves that the function captures
     std::size_t inputs, outputs;
     std::vector<ops::RandomCapture::Call> random;
-    std::vector<Shape> shapes;        ///< of the call's own results
-    std::vector<std::size_t> places;  ///< indices of these among the function's results
+    std::vector<Shape> shapes;                ///< of the call's own results
+    std::vector<std::size_t> result_indices;  ///< indices of these among the function's results
 
     std::vector<Tensor> operator()() const {
-        std::vector<Tensor> given_again;
-        for (const Unchanged& kept_item : kept) given_again.push_back(kept_item.get());  // checks all of them
-        given_again.resize(inputs);
-        const FlagScope second(again);
+        std::vector<Tensor> saved_inputs;
+        for (const Unchanged& item : saved) saved_inputs.push_back(item.get());  // checks all of them
+        saved_inputs.resize(inputs);
+        const FlagScope recomputing_scope(recomputing);
         const ops::RandomReplay replay(random);
-        const std::vector<Tensor> all = call(function, given_again);
-        std::vector<Tensor> once;
-        if (all.size() == outputs)
-            for (const std::size_t place : places) once.push_back(all[place]);
-        if (!std::ranges::equal(once, shapes,
+        const std::vector<Tensor> results = call(function, saved_inputs);
+        std::vector<Tensor> own_results;
+        if (results.size() == outputs)
+            for (const std::size_t index : result_indices) own_results.push_back(results[index]);
+        if (!std::ranges::equal(own_results, shapes,
                                 [](const Tensor& tensor, const Shape& shape) { return tensor.shape() == shape; }))
             throw ValueError(
                 "checkpoint: expected a function that returns the same when it is recomputed, got results of other "
                 "shapes");
-        return once;
+        return own_results;
     }
 };
 
 /// Results of the call itself, each once, without inputs or leaves that are returned.
 struct OwnResults {
     std::vector<Tensor> tensors;
-    std::vector<std::size_t> places;  ///< indices among the function's results
+    std::vector<std::size_t> indices;  ///< indices among the function's results
 };
 
 /// Replaces the node of the call's own results by `node`. @param first sequence number before the call
-OwnResults take_over(std::vector<Tensor>& outputs, std::uint64_t first, const std::shared_ptr<GradNode>& node) {
+OwnResults replace_nodes(std::vector<Tensor>& outputs, std::uint64_t first, const std::shared_ptr<GradNode>& node) {
     OwnResults own;
     std::vector<Tensor> results;
     for (std::size_t i = 0; i < outputs.size(); ++i) {
@@ -108,32 +108,32 @@ OwnResults take_over(std::vector<Tensor>& outputs, std::uint64_t first, const st
         const auto same = [&](const Tensor& item) {
             return item.state()->node == state.node && item.state()->output == state.output;
         };
-        const auto at = static_cast<std::size_t>(std::ranges::find_if(own.tensors, same) - own.tensors.begin());
-        if (at == own.tensors.size()) {
+        const auto index = static_cast<std::size_t>(std::ranges::find_if(own.tensors, same) - own.tensors.begin());
+        if (index == own.tensors.size()) {
             own.tensors.push_back(outputs[i]);
-            own.places.push_back(i);
+            own.indices.push_back(i);
             Tensor& result = results.emplace_back(outputs[i].value());
             result.state()->node = node;
-            result.state()->output = at;
+            result.state()->output = index;
             share_memory(outputs[i], result);
             node->outputs.push_back({result.shape(), result.dtype(), result.device()});
         }
-        outputs[i] = results[at];
+        outputs[i] = results[index];
     }
     return own;
 }
 
 }  // namespace
 
-bool is_recomputing() { return again; }
+bool is_recomputing() { return recomputing; }
 
 }  // namespace detail
 
 std::vector<Tensor> checkpoint(const CheckpointedFunction& function, const std::vector<Tensor>& inputs) {
     if (!function) throw ValueError("checkpoint: expected a function, got none");
     if (!grad_enabled()) return detail::call(function, inputs);
-    std::vector<detail::Unchanged> kept;
-    for (const Tensor& input : inputs) kept.emplace_back(input);
+    std::vector<detail::Unchanged> saved;
+    for (const Tensor& input : inputs) saved.emplace_back(input);
     const std::uint64_t first = detail::next_sequence();
     std::vector<Tensor> outputs;
     std::vector<ops::RandomCapture::Call> random;
@@ -148,22 +148,22 @@ std::vector<Tensor> checkpoint(const CheckpointedFunction& function, const std::
     node->name = "checkpoint";
     node->kind = RuleKind::differentiable;
     node->scope = Scope::path();
-    const detail::OwnResults own = detail::take_over(outputs, first, node);
+    const detail::OwnResults own = detail::replace_nodes(outputs, first, node);
     if (own.tensors.empty()) return outputs;
     node->edges = detail::edges_out_of(own.tensors, first);
     node->sequence = detail::next_sequence();
     std::vector<Shape> shapes;
     for (const auto& output : node->outputs) shapes.push_back(output.shape);
     for (const detail::Edge& edge : node->edges)
-        if (edge.leaf) kept.emplace_back(Tensor(edge.leaf));
+        if (edge.leaf) saved.emplace_back(Tensor(edge.leaf));
     // The results own the node, so it keeps only their shapes.
     node->recompute = detail::Recomputation{.function = function,
-                                            .kept = kept,
+                                            .saved = saved,
                                             .inputs = inputs.size(),
                                             .outputs = outputs.size(),
                                             .random = random,
                                             .shapes = shapes,
-                                            .places = own.places};
+                                            .result_indices = own.indices};
     return outputs;
 }
 

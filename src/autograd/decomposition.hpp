@@ -19,7 +19,7 @@ class DecompositionScope {
     DecompositionScope& operator=(const DecompositionScope&) = delete;
 
   private:
-    bool before_;
+    bool previous_;
 };
 
 /// Returns whether a DecompositionScope is alive on this thread.

@@ -11,48 +11,50 @@ namespace declivity::detail {
 namespace {
 
 /// Live followers, with their region.
-std::vector<std::pair<std::shared_ptr<TensorState>, std::shared_ptr<const Region>>> living(const TensorState& whole) {
+std::vector<std::pair<std::shared_ptr<TensorState>, std::shared_ptr<const Region>>> live_followers(
+    const TensorState& base) {
     std::vector<std::pair<std::shared_ptr<TensorState>, std::shared_ptr<const Region>>> out;
-    if (!whole.followers) return out;
-    const auto lock = lock_tensor(whole);
-    for (const Follower& follower : *whole.followers)
+    if (!base.followers) return out;
+    const auto lock = lock_tensor(base);
+    for (const Follower& follower : *base.followers)
         if (auto part = follower.part.lock()) out.emplace_back(std::move(part), follower.region);
     return out;
 }
 
 }  // namespace
 
-void follow(const Tensor& whole, const Tensor& part, std::shared_ptr<const Region> region) {
-    const auto lock = lock_tensor(*whole.state());  // parts of one tensor may be made by several threads
-    auto& all = whole.state()->followers;
-    if (!all) all = std::make_shared<std::vector<Follower>>();
-    if (all->size() == all->capacity()) std::erase_if(*all, [](const Follower& item) { return item.part.expired(); });
-    all->push_back({part.state(), std::move(region)});
+void follow(const Tensor& base, const Tensor& part, std::shared_ptr<const Region> region) {
+    const auto lock = lock_tensor(*base.state());  // parts of one tensor may be made by several threads
+    auto& followers = base.state()->followers;
+    if (!followers) followers = std::make_shared<std::vector<Follower>>();
+    if (followers->size() == followers->capacity())
+        std::erase_if(*followers, [](const Follower& item) { return item.part.expired(); });
+    followers->push_back({part.state(), std::move(region)});
 }
 
-void release_followers(const TensorState& whole) {
-    for (const auto& [part, region] : living(whole)) part->value = {};
+void release_followers(const TensorState& base) {
+    for (const auto& [part, region] : live_followers(base)) part->value = {};
 }
 
-void refresh_followers(const Tensor& whole) {
-    for (const auto& [part, region] : living(*whole.state())) {
-        const Tensor now = part_of(whole, *region);
-        part->value = now.state()->value;
-        part->output = now.state()->output;
-        part->shares = now.state()->shares;
-        const std::shared_ptr<GradNode> before = std::exchange(part->node, now.state()->node);
+void refresh_followers(const Tensor& base) {
+    for (const auto& [part, region] : live_followers(*base.state())) {
+        const Tensor updated = part_of(base, *region);
+        part->value = updated.state()->value;
+        part->output = updated.state()->output;
+        part->shares = updated.state()->shares;
+        const std::shared_ptr<GradNode> previous_node = std::exchange(part->node, updated.state()->node);
     }
 }
 
-bool follows(const TensorState& whole, const Tensor& part) {
-    for (const auto& [one, region] : living(whole))
-        if (one == part.state()) return true;
+bool follows(const TensorState& base, const Tensor& part) {
+    for (const auto& [follower, region] : live_followers(base))
+        if (follower == part.state()) return true;
     return false;
 }
 
-long count_followers(const TensorState& whole) {
+long count_followers(const TensorState& base) {
     long count = 0;
-    for (const auto& [part, region] : living(whole)) count += part->shares == whole.shares ? 1 : 0;
+    for (const auto& [part, region] : live_followers(base)) count += part->shares == base.shares ? 1 : 0;
     return count;
 }
 

@@ -1,4 +1,4 @@
-// Layer 4, private. What a gradient must be like: that of the tensor it belongs to.
+// Layer 4, private. Checks of the shape, type and device of a gradient.
 #pragma once
 
 #include <concepts>

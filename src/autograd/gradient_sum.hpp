@@ -31,9 +31,9 @@ class GradientSum {
     void assemble();
 
     Tensor value_;
-    bool own_ = false;                   // unshared memory, which may be written in place
+    bool unshared_ = false;              // unshared memory, which may be written in place
     std::vector<GradientRegion> parts_;  // partial gradients not yet assembled
-    std::optional<OutputInfo> like_;
+    std::optional<OutputInfo> gradient_info_;
 };
 
 }  // namespace declivity::detail

@@ -11,22 +11,22 @@ namespace {
 
 // A graph may be a chain of a million nodes, whose nested destructors would overflow the stack. The outermost
 // destructor keeps a list, to which nested ones move the nodes they own.
-thread_local std::vector<std::shared_ptr<GradNode>>* doomed = nullptr;
+thread_local std::vector<std::shared_ptr<GradNode>>* pending_release = nullptr;
 
 template <class Release>
 void release_flat(Release&& release) {
-    if (doomed != nullptr) {
-        release(*doomed);
+    if (pending_release != nullptr) {
+        release(*pending_release);
         return;
     }
     std::vector<std::shared_ptr<GradNode>> list;
-    doomed = &list;
+    pending_release = &list;
     release(list);
     while (!list.empty()) {
         const std::shared_ptr<GradNode> node = std::move(list.back());
         list.pop_back();
     }
-    doomed = nullptr;
+    pending_release = nullptr;
 }
 
 }  // namespace
@@ -47,8 +47,8 @@ GradNode::~GradNode() {
 TensorState::~TensorState() { release_node(std::move(node)); }
 
 std::atomic<bool>& leaves_have_hooks() {
-    static std::atomic<bool> ever{false};
-    return ever;
+    static std::atomic<bool> registered{false};
+    return registered;
 }
 
 std::uint64_t next_sequence() {
@@ -64,30 +64,31 @@ Edge edge_of(const Tensor& tensor) {
     return {};
 }
 
-void add_to_grad(const TensorState& tensor, Tensor present, const Tensor& gradient) {
-    struct Adding {
+void add_to_grad(const TensorState& tensor, Tensor current, const Tensor& gradient) {
+    struct Accumulation {
         std::mutex mutex;
         std::condition_variable done;
-        std::vector<const TensorState*> to;
+        std::vector<const TensorState*> leaves;
     };
-    auto& adding = per_device<Adding>(tensor.value.device());
+    auto& accumulation = per_device<Accumulation>(tensor.value.device());
     {
-        std::unique_lock lock(adding.mutex);
-        adding.done.wait(lock, [&] { return std::ranges::find(adding.to, &tensor) == adding.to.end(); });
-        adding.to.push_back(&tensor);
+        std::unique_lock lock(accumulation.mutex);
+        accumulation.done.wait(
+            lock, [&] { return std::ranges::find(accumulation.leaves, &tensor) == accumulation.leaves.end(); });
+        accumulation.leaves.push_back(&tensor);
     }
     struct Done {
-        Adding& adding;
+        Accumulation& accumulation;
         const TensorState& tensor;
         ~Done() {
             {
-                const std::scoped_lock lock(adding.mutex);
-                std::erase(adding.to, &tensor);
+                const std::scoped_lock lock(accumulation.mutex);
+                std::erase(accumulation.leaves, &tensor);
             }
-            adding.done.notify_all();
+            accumulation.done.notify_all();
         }
-    } const done{adding, tensor};
-    present.add_(gradient);
+    } const done{accumulation, tensor};
+    current.add_(gradient);
 }
 
 }  // namespace declivity::detail

@@ -61,28 +61,28 @@ void release_node(std::shared_ptr<GradNode> node);
 Edge edge_of(const Tensor& tensor);
 std::uint64_t next_sequence();
 
-/// `operand`, saved for a rule that needs it only for the gradient of `wanting`: empty if that requires none.
-inline Saved saved_for(const Tensor& wanting, const Tensor& operand) {
-    return wanting.defined() && wanting.requires_grad() ? Saved(operand) : Saved();
+/// `operand`, saved for a rule that needs it only for the gradient of `dependent`: empty if that requires none.
+inline Saved saved_for(const Tensor& dependent, const Tensor& operand) {
+    return dependent.defined() && dependent.requires_grad() ? Saved(operand) : Saved();
 }
 
 /// True once any leaf of this process has had a hook: before that, backward does not look for hooks.
 std::atomic<bool>& leaves_have_hooks();
 
-/// Adds to `present`, the tensor's current or immediately previous gradient, in place; serialised per tensor.
-void add_to_grad(const TensorState& tensor, Tensor present, const Tensor& gradient);
+/// Adds to `current`, the tensor's current or immediately previous gradient, in place; serialised per tensor.
+void add_to_grad(const TensorState& tensor, Tensor current, const Tensor& gradient);
 
 /// Sets a flag of this thread and restores it at the end.
 class FlagScope {
   public:
-    explicit FlagScope(bool& flag) : flag_(flag), before_(std::exchange(flag, true)) {}
-    ~FlagScope() { flag_ = before_; }
+    explicit FlagScope(bool& flag) : flag_(flag), previous_(std::exchange(flag, true)) {}
+    ~FlagScope() { flag_ = previous_; }
     FlagScope(const FlagScope&) = delete;
     FlagScope& operator=(const FlagScope&) = delete;
 
   private:
     bool& flag_;
-    bool before_;
+    bool previous_;
 };
 
 /// Returns whether a checkpointed function is being recomputed for its gradients: side effects must not happen twice.

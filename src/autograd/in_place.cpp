@@ -40,22 +40,22 @@ bool written_in_graph(const Tensor& tensor, std::string_view function, const Ten
     return true;
 }
 
-void become(const Tensor& tensor, Tensor made) {
+void replace_value(const Tensor& tensor, Tensor source) {
     TensorState& state = *tensor.state();
     // Destroyed last: it may own a whole graph.
-    const TensorState before{.value = std::exchange(state.value, made.value()),
-                             .node = std::exchange(state.node, made.state()->node)};
-    state.output = made.state()->output;
+    const TensorState previous{.value = std::exchange(state.value, source.value()),
+                               .node = std::exchange(state.node, source.state()->node)};
+    state.output = source.state()->output;
     state.shares.reset();
-    made = {};
+    source = {};
     refresh_followers(tensor);
     if (auto* const observer = TensorObserver::current()) observer->value_replaced(tensor.state());
 }
 
 }  // namespace detail
 
-using detail::become;
 using detail::checked_state;
+using detail::replace_value;
 using detail::used_value;
 using detail::written_in_graph;
 
@@ -69,13 +69,13 @@ ops::View writable(const Tensor& tensor, std::string_view function) {
 }
 
 /// Unshared elements: those of `source` if it is donated.
-Tensor own_elements(Tensor source) {
+Tensor unshared_elements(Tensor source) {
     const detail::TensorState& state = *source.state();
     const ops::LazyArray& value = state.value;
-    const bool own = !ops::is_shared(source.state()) && !state.requires_grad && !state.shares &&
-                     (state.node != nullptr || !ops::is_shared(value)) &&
-                     (!value.computed() || (!ops::is_shared(value.view().buffer) && value.view().dense()));
-    return own ? source : source.clone();
+    const bool is_unshared = !ops::is_shared(source.state()) && !state.requires_grad && !state.shares &&
+                             (state.node != nullptr || !ops::is_shared(value)) &&
+                             (!value.computed() || (!ops::is_shared(value.view().buffer) && value.view().dense()));
+    return is_unshared ? source : source.clone();
 }
 
 void fill_in_place(std::string_view name, const Tensor& to, const Scalar& value) {
@@ -83,9 +83,9 @@ void fill_in_place(std::string_view name, const Tensor& to, const Scalar& value)
     const FunctionCall call(name, {{"x", to}}, {{"value", value}});
     call.results({to});
     if (written_in_graph(to, name)) {
-        const ops::View filled = ops::View::make(to.device(), to.dtype(), to.shape());
-        ops::fill(filled, value, name);
-        return become(to, Tensor(filled));
+        const ops::View result = ops::View::make(to.device(), to.dtype(), to.shape());
+        ops::fill(result, value, name);
+        return replace_value(to, Tensor(result));
     }
     ops::fill(writable(to, name), value, name);
     to.bump_version();
@@ -122,13 +122,13 @@ Tensor& Tensor::copy_(Tensor source) {
     const Device target = to.device();
     if (written_in_graph(*this, "copy_", source)) {
         if (!(source.device() == target)) source = source.to(target);
-        become(*this, own_elements(std::exchange(source, {})));
+        replace_value(*this, unshared_elements(std::exchange(source, {})));
         return *this;
     }
-    const ops::View place = writable(*this, "copy_");
+    const ops::View destination = writable(*this, "copy_");
     const NoGrad no_grad;
     if (!(source.device() == target)) source = source.to(target);
-    ops::evaluate_into("copy_", detail::release_value(std::exchange(source, {})), place);
+    ops::evaluate_into("copy_", detail::release_value(std::exchange(source, {})), destination);
     return *this;
 }
 

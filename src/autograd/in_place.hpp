@@ -12,7 +12,7 @@ namespace declivity::detail {
 /// @throws ValueError if the write is not allowed
 bool written_in_graph(const Tensor& tensor, std::string_view function, const Tensor& source = {});
 
-/// Makes all handles of the tensor refer to the value and graph node of `made`.
-void become(const Tensor& tensor, Tensor made);
+/// Makes all handles of the tensor refer to the value and graph node of `source`.
+void replace_value(const Tensor& tensor, Tensor source);
 
 }  // namespace declivity::detail

@@ -21,23 +21,23 @@ void require_hooks_allowed() {
 }
 
 /// A grad is written in place later (accumulation, clipping), so its memory must be unshared.
-Tensor in_own_memory(Tensor gradient) {
+Tensor in_unshared_memory(Tensor gradient) {
     const bool unique = !is_shared(gradient);
     if (unique && ops::is_batched(gradient.value())) return gradient;
     const ops::View& view = gradient.view();
-    const bool own = unique && !ops::is_shared(view.buffer) && view.dense();
-    return own ? gradient : gradient.clone();
+    const bool owns_memory = unique && !ops::is_shared(view.buffer) && view.dense();
+    return owns_memory ? gradient : gradient.clone();
 }
 
 }  // namespace
 
 void apply_hooks(const Hooks hooks, Tensor& gradient) {
     if (!hooks.empty()) require_hooks_allowed();
-    for (const auto& [number, hook] : hooks) {
-        const Tensor changed = hook(gradient);
-        if (!changed.defined()) continue;
-        check_gradient("hook", changed, {gradient.shape(), gradient.dtype(), gradient.device()});
-        gradient = changed;
+    for (const auto& [id, hook] : hooks) {
+        const Tensor replacement = hook(gradient);
+        if (!replacement.defined()) continue;
+        check_gradient("hook", replacement, {gradient.shape(), gradient.dtype(), gradient.device()});
+        gradient = replacement;
     }
 }
 
@@ -58,7 +58,7 @@ void LeafGradients::find_last_uses(const std::vector<Edge>& edges, std::uint64_t
             throw ValueError(
                 "checkpoint: expected a function that does the same when it is recomputed, but a tensor that it "
                 "refers to was written in place under a graph after the first call");
-        } else if (edge.leaf && !(edge.leaf->hooks.empty() && edge.leaf->after_grad.empty())) {
+        } else if (edge.leaf && !(edge.leaf->hooks.empty() && edge.leaf->post_accumulate_hooks.empty())) {
             const auto [entry, is_new] = last.try_emplace(edge.leaf.get(), use, &edge.leaf);
             if (!is_new && entry->second.first < use) entry->second.first = use;
         }
@@ -94,17 +94,17 @@ void LeafGradients::release_all() {
 }
 
 void LeafGradients::release(const std::shared_ptr<TensorState>& leaf) {
-    const auto found = sums_.find(leaf.get());
-    if (found == sums_.end()) return;
-    Tensor gradient = found->second.take();
-    sums_.erase(found);
+    const auto entry = sums_.find(leaf.get());
+    if (entry == sums_.end()) return;
+    Tensor gradient = entry->second.take();
+    sums_.erase(entry);
     apply_hooks(leaf->hooks, gradient);
     inputs_.store(*leaf, gradient);
     if (!accumulate_) return;
     accumulate(leaf, std::move(gradient));
-    const PostAccumulateHooks hooks = leaf->after_grad;  // a hook may add or remove hooks
+    const PostAccumulateHooks hooks = leaf->post_accumulate_hooks;  // a hook may add or remove hooks
     if (!hooks.empty()) require_hooks_allowed();
-    for (const auto& [number, hook] : hooks) {
+    for (const auto& [id, hook] : hooks) {
         Tensor handle(leaf);
         hook(handle);
     }
@@ -117,28 +117,28 @@ void LeafGradients::accumulate(const std::shared_ptr<TensorState>& state, Tensor
     }
     TensorState& leaf = *state;
     while (true) {  // other threads may accumulate into the same leaf
-        Tensor present, sum;
+        Tensor current, sum;
         {
             const auto lock = lock_tensor(leaf);
-            present = leaf.grad;
+            current = leaf.grad;
         }
         // Everything that may run user code (evaluation, destruction) is done without the lock.
-        if (!present.defined()) {
-            if (!create_graph_) gradient = in_own_memory(std::move(gradient));
+        if (!current.defined()) {
+            if (!create_graph_) gradient = in_unshared_memory(std::move(gradient));
         } else if (create_graph_) {
-            sum = add_gradients(present, gradient);
+            sum = add_gradients(current, gradient);
         } else {
-            (void)present.view();
+            (void)current.view();
             (void)gradient.view();
         }
         {
             const auto lock = lock_tensor(leaf);
-            if (leaf.grad.state() != present.state()) continue;
-            if (!present.defined()) leaf.grad = std::move(gradient);
+            if (leaf.grad.state() != current.state()) continue;
+            if (!current.defined()) leaf.grad = std::move(gradient);
             else if (create_graph_) std::swap(leaf.grad, sum);
         }
         // Kernels may be compiled here.
-        if (present.defined() && !create_graph_) add_to_grad(leaf, std::move(present), gradient);
+        if (current.defined() && !create_graph_) add_to_grad(leaf, std::move(current), gradient);
         return;
     }
 }

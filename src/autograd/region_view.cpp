@@ -13,14 +13,14 @@
 
 namespace declivity::detail {
 
-Tensor part_of(const Tensor& whole, const Region& region, std::string_view name) {
-    if (region.shape() == whole.shape()) return whole;
+Tensor part_of(const Tensor& base, const Region& region, std::string_view name) {
+    if (region.shape() == base.shape()) return base;
     const ops::LazyArray result =
-        ops::view_of(whole.value(), [&region](const ops::View& view) { return region.of(view); });
-    return alias(name, whole, result, [region, from = whole.shape()](const GradientContext& context) {
+        ops::view_of(base.value(), [&region](const ops::View& view) { return region.of(view); });
+    return alias(name, base, result, [region, base_shape = base.shape()](const GradientContext& context) {
         if (grad_enabled()) {
             const Tensor& g = context.gradient();
-            return std::vector{with_region("slice_scatter", zeros(from, {g.dtype(), g.device()}), g, region)};
+            return std::vector{with_region("slice_scatter", zeros(base_shape, {g.dtype(), g.device()}), g, region)};
         }
         context.accumulate_region(0, context.release_gradient(),
                                   [region](const ops::View& view) { return region.of(view); });
@@ -31,7 +31,7 @@ Tensor part_of(const Tensor& whole, const Region& region, std::string_view name)
 namespace {
 
 /// The gradient with the overwritten region set to 0.
-Tensor without(Tensor gradient, const Region& region) {
+Tensor zero_region(Tensor gradient, const Region& region) {
     const ops::View out = writable_view(donated_elements(gradient));
     const BufferWrite write(out.buffer);
     ops::fill(region.of(out), 0, "slice_scatter");
@@ -47,7 +47,7 @@ std::vector<Tensor> gradients(const GradientContext& context, const Region& regi
         out[0] = with_region("slice_scatter", g, zeros(region.shape(), {g.dtype(), g.device()}), region);
     } else {
         if (context.needs(1)) out[1] = out[1].clone();  // since its memory is written
-        out[0] = without(std::move(g), region);
+        out[0] = zero_region(std::move(g), region);
     }
     return out;
 }

@@ -11,7 +11,7 @@
 namespace declivity::detail {
 
 /// Part of a tensor, differentiable; it shares its memory. @param name of the function in the graph node
-[[nodiscard]] Tensor part_of(const Tensor& whole, const Region& region, std::string_view name = "operator[]");
+[[nodiscard]] Tensor part_of(const Tensor& base, const Region& region, std::string_view name = "operator[]");
 
 /// x, which is donated, with `src` written to a region; differentiable.
 /// @throws ShapeError, TypeError, DeviceError naming `name`

@@ -13,8 +13,8 @@ const Tensor& GradientContext::gradient(std::size_t index) const { return call_-
 Tensor GradientContext::release_gradient(std::size_t index) const { return std::exchange(call_->gradients[index], {}); }
 bool GradientContext::needs(std::size_t input) const { return call_->needs[input]; }
 
-Tensor GradientContext::output(const Saved& kept, std::string_view function, std::size_t index) const {
-    Tensor out = kept.get(function);
+Tensor GradientContext::output(const Saved& saved, std::string_view function, std::size_t index) const {
+    Tensor out = saved.get(function);
     if (!grad_enabled() || !out.defined()) return out;
     out = Tensor(out.value());
     out.state()->node = call_->node;

@@ -1,4 +1,4 @@
-// What a Tensor offers of autograd: requires_grad, grad, backward and hooks.
+// Autograd members of Tensor: requires_grad, grad, backward and hooks.
 #include <atomic>
 #include <utility>
 
@@ -20,15 +20,15 @@ bool Tensor::requires_grad() const {
     return state.requires_grad || state.node != nullptr;
 }
 
-Tensor& Tensor::set_requires_grad(bool wanted) {
+Tensor& Tensor::set_requires_grad(bool value) {
     auto& state = checked_state(state_, "set_requires_grad");
     if (state.node)
         throw ValueError(fmt::format("set_requires_grad: expected a leaf, got the result of {}; detach() it first",
                                      state.node->name));
-    if (wanted && !is_floating(state.value.dtype()))
+    if (value && !is_floating(state.value.dtype()))
         throw TypeError(
             fmt::format("set_requires_grad: expected f32, f64, f16 or bf16, got {}", name_of(state.value.dtype())));
-    state.requires_grad = wanted;
+    state.requires_grad = value;
     return *this;
 }
 
@@ -89,14 +89,14 @@ int Tensor::register_post_accumulate_grad_hook(std::function<void(Tensor&)> hook
         throw ValueError(fmt::format("{}: expected a tensor that requires a gradient, got one that does not", name));
     if (!hook) throw ValueError(fmt::format("{}: expected a function, got an empty one", name));
     detail::leaves_have_hooks() = true;
-    return state.after_grad.emplace_back(next_hook(), std::move(hook)).first;
+    return state.post_accumulate_hooks.emplace_back(next_hook(), std::move(hook)).first;
 }
 
-void Tensor::remove_hook(int number) {
+void Tensor::remove_hook(int id) {
     auto& state = checked_state(state_, "remove_hook");
-    const auto is = [number](const auto& hook) { return hook.first == number; };
-    std::erase_if(state.node ? state.node->outputs[state.output].hooks : state.hooks, is);
-    std::erase_if(state.after_grad, is);
+    const auto has_id = [id](const auto& hook) { return hook.first == id; };
+    std::erase_if(state.node ? state.node->outputs[state.output].hooks : state.hooks, has_id);
+    std::erase_if(state.post_accumulate_hooks, has_id);
 }
 
 }  // namespace declivity

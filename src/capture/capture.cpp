@@ -23,25 +23,25 @@ namespace {
 constexpr int kMaxRecaptures = 4;
 
 /// Returns whether commands can read it in place.
-bool fits(const ops::View& view) { return view.dense(); }
+bool is_dense(const ops::View& view) { return view.dense(); }
 
 /// Memory range of an input: its whole buffer unless it is dense.
 BufferRange buffer_range(const ops::View& view) {
-    if (!fits(view)) return view.buffer;
+    if (!is_dense(view)) return view.buffer;
     return {view.buffer, static_cast<std::size_t>(view.offset) * size_of(view.dtype), view.bytes()};
 }
 
 /// Dense copy that starts `misalignment` bytes after an aligned address: kernels may have been selected by the
 /// alignment of the captured input.
-Tensor copy_lying_at(const Tensor& x, std::size_t misalignment) {
+Tensor copy_with_misalignment(const Tensor& x, std::size_t misalignment) {
     const ops::View& from = x.value().view();
-    const auto before = static_cast<std::int64_t>(misalignment / size_of(from.dtype));
-    ops::View place = ops::View::make(x.device(), from.dtype, {before + from.numel()});
-    place.offset += before;
-    place.shape = from.shape;
-    place.strides = dense_strides(from.shape);
-    ops::copy(from, place);
-    return Tensor(place);
+    const auto offset = static_cast<std::int64_t>(misalignment / size_of(from.dtype));
+    ops::View view = ops::View::make(x.device(), from.dtype, {offset + from.numel()});
+    view.offset += offset;
+    view.shape = from.shape;
+    view.strides = dense_strides(from.shape);
+    ops::copy(from, view);
+    return Tensor(view);
 }
 
 std::vector<BufferRange> buffer_ranges(const std::vector<Tensor>& tensors) {
@@ -53,7 +53,8 @@ std::vector<BufferRange> buffer_ranges(const std::vector<Tensor>& tensors) {
 }  // namespace
 
 struct CapturedStep::State {
-    State(StepFunction function, const CaptureOptions& given) : step(std::move(function)), options(given) {}
+    State(StepFunction function, const CaptureOptions& capture_options)
+        : step(std::move(function)), options(capture_options) {}
 
     struct Input {
         Shape shape;
@@ -64,33 +65,33 @@ struct CapturedStep::State {
     using Signature = std::vector<Input>;
 
     /// State of the step for inputs of one signature.
-    struct Kept {
+    struct Entry {
         Signature inputs;
         CommandList command_list = {};
-        std::weak_ptr<detail::CaptureTracker> notes = {};  // owned by the command list
+        std::weak_ptr<detail::CaptureTracker> tracker = {};  // owned by the command list
         std::vector<Tensor> results = {};
-        std::vector<std::size_t> passed_on = {};  // for each result, the index of the input that it is
-        int alike = 0;                            // consecutive captures with the same commands
-        int recaptures = 0;                       // consecutive calls that were captured
+        std::vector<std::size_t> result_inputs = {};  // for each result, the index of the input that it is
+        int matching_captures = 0;                    // consecutive captures with the same commands
+        int recaptures = 0;                           // consecutive calls that were captured
         std::optional<std::uint64_t> fingerprint = {};
         std::optional<CapturedUses> uses = {};  // of the last capture, even if it was discarded
         bool copies = false;  // inputs are copied for capture: the step accesses their memory through other tensors
 
-        void forget() {
+        void discard() {
             command_list = {};
             results.clear();
-            passed_on.clear();
+            result_inputs.clear();
         }
         /// Clears what was learned from earlier captures.
-        void start_over() {
-            alike = 0;
+        void restart_warmup() {
+            matching_captures = 0;
             fingerprint.reset();
             uses.reset();
             copies = false;
         }
-        [[nodiscard]] bool valid() const {
-            const auto written_down = notes.lock();
-            return written_down && !command_list.stale() && written_down->holds() && command_list.guards_hold();
+        [[nodiscard]] bool can_replay() const {
+            const auto live_tracker = tracker.lock();
+            return live_tracker && !command_list.stale() && live_tracker->is_unchanged() && command_list.guards_hold();
         }
     };
     /// Marks a result that is not an input.
@@ -98,32 +99,32 @@ struct CapturedStep::State {
 
     StepFunction step;
     const CaptureOptions options;
-    mutable std::recursive_mutex mutex;     // recursive: the step may query its own state
-    std::list<std::shared_ptr<Kept>> kept;  // most recently used first; the step may call reset()
-    std::list<Signature> others;            // signatures seen once, which may not come again
+    mutable std::recursive_mutex mutex;         // recursive: the step may query its own state
+    std::list<std::shared_ptr<Entry>> entries;  // most recently used first; the step may call reset()
+    std::list<Signature> seen_once;             // signatures seen once, which may not come again
     std::int64_t replayed = 0;
     std::string refused;
     int evicted = 0;  // captures evicted since the last replay
-    bool called = false;
-    bool confirms = false;  // confirm() was called: one capture of any signature is compared
+    bool running = false;
+    bool compares_next = false;  // confirm() was called: one capture of any signature is compared
 
     /// Guards a call of the step against recursion.
-    struct Inside {
-        bool& called;
-        explicit Inside(bool& of) : called(of) {
-            if (called)
+    struct RecursionGuard {
+        bool& running;
+        explicit RecursionGuard(bool& flag) : running(flag) {
+            if (running)
                 throw ValueError(
                     "capture: expected a call of the step after the previous one has ended, got one within it, of a "
                     "host_call or of the step itself");
-            called = true;
+            running = true;
         }
-        ~Inside() { called = false; }
-        Inside(const Inside&) = delete;
-        Inside& operator=(const Inside&) = delete;
+        ~RecursionGuard() { running = false; }
+        RecursionGuard(const RecursionGuard&) = delete;
+        RecursionGuard& operator=(const RecursionGuard&) = delete;
     };
 
     /// Reason why calls are not replays.
-    [[nodiscard]] std::string why_plain() const {
+    [[nodiscard]] std::string plain_call_reason() const {
         if (!refused.empty() || evicted <= kMaxRecaptures) return refused;
         return fmt::format(
             "alternating inputs of more signatures (shapes, types) than the {} for which captures are kept: each call "
@@ -132,125 +133,126 @@ struct CapturedStep::State {
     }
 
     void refuse(std::string why) {
-        kept.clear();
-        others.clear();
+        entries.clear();
+        seen_once.clear();
         refused = std::move(why);
     }
 
-    static Signature signature_of(const std::vector<Tensor>& given) {
+    static Signature signature_of(const std::vector<Tensor>& inputs) {
         Signature out;
-        for (const Tensor& x : given) out.push_back({x.shape(), x.dtype(), x.device()});
+        for (const Tensor& x : inputs) out.push_back({x.shape(), x.dtype(), x.device()});
         return out;
     }
 
     /// Returns whether an uncaptured signature has been seen before, and marks it as seen.
-    bool came_before(const Signature& signature) {
-        if (const auto found = std::ranges::find(others, signature); found != others.end()) {
-            others.erase(found);
+    bool seen_before(const Signature& signature) {
+        if (const auto found = std::ranges::find(seen_once, signature); found != seen_once.end()) {
+            seen_once.erase(found);
             return true;
         }
-        others.push_front(signature);
-        if (std::ssize(others) > options.signatures) others.pop_back();
+        seen_once.push_front(signature);
+        if (std::ssize(seen_once) > options.signatures) seen_once.pop_back();
         return false;
     }
 
     /// Entry of a signature, marked as most recently used; a new one evicts the least recently used.
-    std::shared_ptr<Kept> of(const Signature& signature) {
-        auto found = std::ranges::find(kept, signature, &inputs_of);
-        if (found == kept.end()) {
-            if (std::ssize(kept) == options.signatures) {
-                kept.pop_back();
+    std::shared_ptr<Entry> entry_of(const Signature& signature) {
+        auto found = std::ranges::find(entries, signature, &inputs_of);
+        if (found == entries.end()) {
+            if (std::ssize(entries) == options.signatures) {
+                entries.pop_back();
                 ++evicted;
             }
-            found = kept.insert(kept.begin(), std::make_shared<Kept>(Kept{.inputs = signature}));
+            found = entries.insert(entries.begin(), std::make_shared<Entry>(Entry{.inputs = signature}));
         }
-        kept.splice(kept.begin(), kept, found);
-        return kept.front();
+        entries.splice(entries.begin(), entries, found);
+        return entries.front();
     }
-    static const Signature& inputs_of(const std::shared_ptr<Kept>& one) { return one->inputs; }
+    static const Signature& inputs_of(const std::shared_ptr<Entry>& entry) { return entry->inputs; }
 
-    std::vector<Tensor> capture(const std::vector<Tensor>& given, const Signature& signature) {
-        const std::shared_ptr<Kept> kept_here = of(signature);
-        Kept& own = *kept_here;
-        const Device device = options.device ? *options.device : given.empty() ? default_device() : given[0].device();
+    std::vector<Tensor> capture(const std::vector<Tensor>& inputs, const Signature& signature) {
+        const std::shared_ptr<Entry> shared_entry = entry_of(signature);
+        Entry& entry = *shared_entry;
+        const Device device = options.device ? *options.device : inputs.empty() ? default_device() : inputs[0].device();
         if (options.when_refused == WhenRefused::run) {
-            const auto unfit = [&](const Tensor& x) { return x.requires_grad() || !(x.device() == device); };
-            if (std::ranges::any_of(given, unfit)) {
+            const auto is_unsupported = [&](const Tensor& x) { return x.requires_grad() || !(x.device() == device); };
+            if (std::ranges::any_of(inputs, is_unsupported)) {
                 refuse(
                     "an input that requires a gradient or is on another device (detach() it, or copy it to the "
                     "device of the step)");
-                return step(given);
+                return step(inputs);
             }
         }
-        const std::vector<BufferRange> places = buffer_ranges(given);
-        if (own.uses && !own.uses->apart(places)) return plain(given);
-        own.forget();
+        const std::vector<BufferRange> ranges = buffer_ranges(inputs);
+        if (entry.uses && !entry.uses->apart(ranges)) return plain(inputs);
+        entry.discard();
         // Discarded afterwards: a trial capture to learn how the step uses inputs that must be copied, valid only if it
         // does not write to them.
-        const bool draft =
-            !own.uses && (CapturedUses::overlap(places) ||
-                          !std::ranges::all_of(given, [](const Tensor& x) { return fits(x.value().view()); }));
-        const StepInputs fixed = step_inputs(given, draft, own.copies);
-        Capture capture(device, fixed.places, options.when_refused);
+        const bool trial =
+            !entry.uses && (CapturedUses::overlap(ranges) ||
+                            !std::ranges::all_of(inputs, [](const Tensor& x) { return is_dense(x.value().view()); }));
+        const StepInputs captured_inputs = step_inputs(inputs, trial, entry.copies);
+        Capture capture(device, captured_inputs.ranges, options.when_refused);
         const std::uint64_t number = Capture::current_number();
-        const auto written_down = detail::CaptureTracker::attach(capture);
-        written_down->hooks_allowed = options.hooks;
-        written_down->given = fixed.tensors;
+        const auto tracker = detail::CaptureTracker::attach(capture);
+        tracker->hooks_allowed = options.hooks;
+        tracker->step_inputs = captured_inputs.tensors;
         capture_guard(grad_enabled);
-        for (const Tensor& x : given)
+        for (const Tensor& x : inputs)
             if (x.requires_grad())
                 capture.refuse("an input that requires a gradient", "a replay builds no graph that leads back to it",
                                "detach() it, or make it a tensor from before the step");
-        std::vector<Tensor> out = step(fixed.tensors);
+        std::vector<Tensor> out = step(captured_inputs.tensors);
         if (const auto undefined = std::ranges::find(out, false, &Tensor::defined); undefined != out.end())
             throw ValueError(fmt::format("capture: expected defined tensors from the step, got an undefined one at {}",
                                          undefined - out.begin()));
-        std::vector<std::size_t> from_input = inputs_among(out, fixed.tensors);
+        std::vector<std::size_t> from_input = inputs_among(out, captured_inputs.tensors);
         if (Capture::current() == &capture) {  // nothing was refused within the step
-            if (const auto found = unfit(out, from_input, fixed.buffers, *written_down))
-                capture.refuse(found->what, found->since, found->instead);
+            if (const auto refusal = find_refusal(out, from_input, captured_inputs.buffers, *tracker))
+                capture.refuse(refusal->what, refusal->consequence, refusal->instead);
         }
         if (Capture::current() == &capture) {
             // Evaluated in the order of a plain call: in f16 the result depends on what is rounded in between.
             for (const Tensor& result : out) (void)result.value().view();
         }
-        written_down->given = {};
-        const bool other_names = draft || written_down->inputs_aliased(number, fixed.tensors);
-        const bool ambiguous = other_names || (capture.needs_whole_inputs() && !own.copies);
-        const CapturedUses uses = capture.uses(other_names);
-        const CommandList made = capture.finish();
-        for (std::size_t i = 0; i < given.size(); ++i)
-            if (fixed.buffers[i].version() != fixed.versions[i]) written_back(given[i], fixed.tensors[i]);
+        tracker->step_inputs = {};
+        const bool aliased = trial || tracker->inputs_aliased(number, captured_inputs.tensors);
+        const bool ambiguous = aliased || (capture.needs_whole_inputs() && !entry.copies);
+        const CapturedUses uses = capture.uses(aliased);
+        const CommandList command_list = capture.finish();
+        for (std::size_t i = 0; i < inputs.size(); ++i)
+            if (captured_inputs.buffers[i].version() != captured_inputs.versions[i])
+                copy_back(inputs[i], captured_inputs.tensors[i]);
         for (std::size_t i = 0; i < out.size(); ++i)
-            if (from_input[i] != kNone) out[i] = given[from_input[i]];
-        settle(own, capture, made, written_down, uses, ambiguous);
-        if (own.command_list) own.results = out, own.passed_on = std::move(from_input);
+            if (from_input[i] != kNone) out[i] = inputs[from_input[i]];
+        settle(entry, capture, command_list, tracker, uses, ambiguous);
+        if (entry.command_list) entry.results = out, entry.result_inputs = std::move(from_input);
         return out;
     }
 
     /// Decides what to do with a finished capture.
-    void settle(Kept& own, const Capture& capture, const CommandList& made,
-                const std::shared_ptr<detail::CaptureTracker>& written_down, const CapturedUses& uses, bool ambiguous) {
+    void settle(Entry& entry, const Capture& capture, const CommandList& command_list,
+                const std::shared_ptr<detail::CaptureTracker>& tracker, const CapturedUses& uses, bool ambiguous) {
         if (!capture.refused().empty()) {
             refuse(capture.refused());
         } else if (ambiguous || capture.incomplete()) {  // the call itself was as it should be
-            const bool copied = own.copies;
-            own.start_over();
-            if (ambiguous && !copied) {
-                own.uses = uses;
-                own.copies = true;
-            } else if (++own.recaptures > kMaxRecaptures) {
+            const bool had_copies = entry.copies;
+            entry.restart_warmup();
+            if (ambiguous && !had_copies) {
+                entry.uses = uses;
+                entry.copies = true;
+            } else if (++entry.recaptures > kMaxRecaptures) {
                 refuse(ambiguous ? "a step that accesses the memory of its input through another tensor"
                                  : "a step whose values are computed by another thread");
             }
         } else {
-            written_down->close();
-            if (may_replay(own, made, *written_down)) {
-                ++own.alike;
-                own.fingerprint = made.fingerprint();
-                own.command_list = made;
-                own.uses = uses;
-                own.notes = written_down;
+            tracker->close();
+            if (may_replay(entry, command_list, *tracker)) {
+                ++entry.matching_captures;
+                entry.fingerprint = command_list.fingerprint();
+                entry.command_list = command_list;
+                entry.uses = uses;
+                entry.tracker = tracker;
             }
         }
     }
@@ -259,23 +261,23 @@ struct CapturedStep::State {
     struct StepInputs {
         std::vector<Tensor> tensors;
         std::vector<Buffer> buffers;
-        std::vector<BufferRange> places;
+        std::vector<BufferRange> ranges;
         std::vector<std::uint64_t> versions;  // versions of the buffers before the step
     };
 
-    /// @param as_they_lie use inputs in place even if they are not dense
-    static StepInputs step_inputs(const std::vector<Tensor>& given, bool as_they_lie, bool copied) {
+    /// @param in_place use inputs in place even if they are not dense
+    static StepInputs step_inputs(const std::vector<Tensor>& inputs, bool in_place, bool force_copy) {
         StepInputs out;
-        for (const Tensor& x : given) {
+        for (const Tensor& x : inputs) {
             ops::View view = x.value().view();
             // Commands identify inputs by their memory.
             const bool is_first = std::ranges::find(out.buffers, view.buffer) == out.buffers.end();
-            if (!as_they_lie && (copied || !is_first || !fits(view))) view = x.clone().value().view();
+            if (!in_place && (force_copy || !is_first || !is_dense(view))) view = x.clone().value().view();
             out.tensors.emplace_back(ops::LazyArray(
                 // a new tensor, so that uses of the original tensor within the step are distinguished from the input
                 view));
             out.buffers.push_back(view.buffer);
-            out.places.push_back(buffer_range(view));
+            out.ranges.push_back(buffer_range(view));
         }
         for (const Buffer& buffer : out.buffers) out.versions.push_back(buffer.version());
         return out;
@@ -292,19 +294,19 @@ struct CapturedStep::State {
     }
 
     /// Returns whether a capture may be replayed; refuses the step if it never can be.
-    bool may_replay(Kept& own, const CommandList& made, const detail::CaptureTracker& written_down) {
-        if (written_down.assigned()) {
+    bool may_replay(Entry& entry, const CommandList& command_list, const detail::CaptureTracker& tracker) {
+        if (tracker.assigned()) {
             constexpr auto* why = "assign() to a tensor from before the step";
             if (options.when_refused == WhenRefused::fail)
                 throw Unsupported(fmt::format("capture: {} cannot be captured; write its elements by copy_()", why));
             refuse(why);
             return false;
         }
-        if (own.fingerprint && made.fingerprint() != *own.fingerprint) {
-            own.alike = 0;
-            for (const auto& kept_item : kept)
-                if (kept_item.get() != &own) kept_item->start_over();
-            if (++own.recaptures > kMaxRecaptures) {
+        if (entry.fingerprint && command_list.fingerprint() != *entry.fingerprint) {
+            entry.matching_captures = 0;
+            for (const auto& other_entry : entries)
+                if (other_entry.get() != &entry) other_entry->restart_warmup();
+            if (++entry.recaptures > kMaxRecaptures) {
                 refuse("a step whose commands differ from call to call");
                 return false;
             }
@@ -312,128 +314,131 @@ struct CapturedStep::State {
         return true;
     }
 
-    struct Unfit {
-        const char *what, *since, *instead;
+    struct Refusal {
+        const char *what, *consequence, *instead;
     };
     /// Results or gradients that a replay cannot reproduce.
-    static std::optional<Unfit> unfit(const std::vector<Tensor>& out, const std::vector<std::size_t>& from_input,
-                                      const std::vector<Buffer>& buffers, const detail::CaptureTracker& notes) {
-        constexpr const char* of_first_call = "its graph is that of the first call, and a replay builds none";
-        constexpr const char* of_input = "the inputs of the next call are in other memory";
+    static std::optional<Refusal> find_refusal(const std::vector<Tensor>& out,
+                                               const std::vector<std::size_t>& from_input,
+                                               const std::vector<Buffer>& buffers,
+                                               const detail::CaptureTracker& tracker) {
+        constexpr const char* graph_reason = "its graph is that of the first call, and a replay builds none";
+        constexpr const char* input_reason = "the inputs of the next call are in other memory";
         for (std::size_t i = 0; i < out.size(); ++i) {
             if (out[i].requires_grad() && !out[i].is_leaf())
-                return Unfit{"a result that requires a gradient", of_first_call,
-                             "call backward within the step, or detach() it"};
+                return Refusal{"a result that requires a gradient", graph_reason,
+                               "call backward within the step, or detach() it"};
             if (from_input[i] == kNone && out[i].value().computed() &&
                 std::ranges::find(buffers, out[i].value().view().buffer) != buffers.end())
-                return Unfit{"a result that shares the memory of an input", of_input, "clone() it"};
+                return Refusal{"a result that shares the memory of an input", input_reason, "clone() it"};
         }
-        if (notes.leaves_graph())
-            return Unfit{"a gradient that requires a gradient", of_first_call,
-                         "use it within the step and call zero_grad() afterwards, or omit create_graph"};
-        if (notes.leaves_gradient_in(buffers))
-            return Unfit{"a gradient that shares the memory of an input", of_input, "clone() it"};
+        if (tracker.leaves_graph())
+            return Refusal{"a gradient that requires a gradient", graph_reason,
+                           "use it within the step and call zero_grad() afterwards, or omit create_graph"};
+        if (tracker.leaves_gradient_in(buffers))
+            return Refusal{"a gradient that shares the memory of an input", input_reason, "clone() it"};
         return {};
     }
 
     /// Copies back what a step wrote in place to a copy of an input.
-    static void written_back(const Tensor& to, const Tensor& from) {
+    static void copy_back(const Tensor& to, const Tensor& from) {
         if (to.value().view().buffer == from.value().view().buffer) return;
         const NoGrad no_grad;
         Tensor(to).copy_(from);
     }
 
     /// A call that is neither captured nor a replay.
-    std::vector<Tensor> plain(const std::vector<Tensor>& given) {
-        for (std::size_t i = 0; i < given.size(); ++i)
-            if (options.when_refused == WhenRefused::fail && given[i].requires_grad())
+    std::vector<Tensor> plain(const std::vector<Tensor>& inputs) {
+        for (std::size_t i = 0; i < inputs.size(); ++i)
+            if (options.when_refused == WhenRefused::fail && inputs[i].requires_grad())
                 throw Unsupported(
                     fmt::format("CapturedStep: expected inputs that require no gradient, got one for input {}", i));
-        return step(given);
+        return step(inputs);
     }
 
-    std::vector<Tensor> replay(const Kept& own, const std::vector<Tensor>& given) {
-        if (std::ranges::any_of(given, &Tensor::requires_grad) || !own.uses->apart(buffer_ranges(given)))
-            return plain(given);
-        std::vector<Tensor> read;
+    std::vector<Tensor> replay(const Entry& entry, const std::vector<Tensor>& inputs) {
+        if (std::ranges::any_of(inputs, &Tensor::requires_grad) || !entry.uses->apart(buffer_ranges(inputs)))
+            return plain(inputs);
+        std::vector<Tensor> replay_inputs;
         std::vector<std::uint64_t> versions;
-        for (std::size_t i = 0; i < given.size(); ++i) {
-            Tensor x = given[i];
-            if (!fits(x.value().view()) || !own.command_list.serves(i, buffer_range(x.value().view())))
-                x = copy_lying_at(x, own.command_list.misalignment(i));
-            own.command_list.replace(i, buffer_range(x.value().view()));
+        for (std::size_t i = 0; i < inputs.size(); ++i) {
+            Tensor x = inputs[i];
+            if (!is_dense(x.value().view()) || !entry.command_list.serves(i, buffer_range(x.value().view())))
+                x = copy_with_misalignment(x, entry.command_list.misalignment(i));
+            entry.command_list.replace(i, buffer_range(x.value().view()));
             versions.push_back(x.value().view().buffer.version());
-            read.push_back(std::move(x));
+            replay_inputs.push_back(std::move(x));
         }
-        const auto written_down = own.notes.lock();
-        own.command_list.replay();
-        for (std::size_t i = 0; i < given.size(); ++i)
-            if (read[i].value().view().buffer.version() != versions[i]) written_back(given[i], read[i]);
-        if (written_down) written_down->restore();
+        const auto tracker = entry.tracker.lock();
+        entry.command_list.replay();
+        for (std::size_t i = 0; i < inputs.size(); ++i)
+            if (replay_inputs[i].value().view().buffer.version() != versions[i]) copy_back(inputs[i], replay_inputs[i]);
+        if (tracker) tracker->restore();
         ++replayed;
         evicted = 0;
-        std::vector<Tensor> out = own.results;
+        std::vector<Tensor> out = entry.results;
         for (std::size_t i = 0; i < out.size(); ++i)
-            if (own.passed_on[i] != kNone) out[i] = given[own.passed_on[i]];
+            if (entry.result_inputs[i] != kNone) out[i] = inputs[entry.result_inputs[i]];
         return out;
     }
 
-    std::vector<Tensor> call(const std::vector<Tensor>& given) {
-        const Inside inside(called);
-        if (Capture::current() != nullptr || !refused.empty()) return step(given);  // part of the enclosing capture
-        for (const Tensor& x : given) detail::require_defined("Recorded", x);
-        if (!kept.empty() && given.size() != kept.front()->inputs.size())
+    std::vector<Tensor> call(const std::vector<Tensor>& inputs) {
+        const RecursionGuard recursion_guard(running);
+        if (Capture::current() != nullptr || !refused.empty()) return step(inputs);  // part of the enclosing capture
+        for (const Tensor& x : inputs) detail::require_defined("Recorded", x);
+        if (!entries.empty() && inputs.size() != entries.front()->inputs.size())
             throw ValueError(
-                fmt::format("CapturedStep: expected {} inputs, got {}", kept.front()->inputs.size(), given.size()));
-        const Signature signature = signature_of(given);
-        if (std::ranges::find(kept, signature, &inputs_of) == kept.end()) {
-            if (options.when_refused == WhenRefused::run && !kept.empty() &&
-                (std::ranges::any_of(given, &Tensor::requires_grad) || !came_before(signature)))
-                return step(given);
+                fmt::format("CapturedStep: expected {} inputs, got {}", entries.front()->inputs.size(), inputs.size()));
+        const Signature signature = signature_of(inputs);
+        if (std::ranges::find(entries, signature, &inputs_of) == entries.end()) {
+            if (options.when_refused == WhenRefused::run && !entries.empty() &&
+                (std::ranges::any_of(inputs, &Tensor::requires_grad) || !seen_before(signature)))
+                return step(inputs);
             try {
-                return capture(given, signature);
+                return capture(inputs, signature);
             } catch (...) {
-                std::erase_if(kept, [&](const auto& kept_item) { return kept_item->inputs == signature; });
+                std::erase_if(entries, [&](const auto& item) { return item->inputs == signature; });
                 throw;
             }
         }
-        const std::shared_ptr<Kept> kept_here = of(signature);
-        Kept& own = *kept_here;
-        if (options.when_refused == WhenRefused::run && std::ranges::any_of(given, &Tensor::requires_grad))
-            return step(given);
-        if (own.command_list && own.alike >= options.warmup_captures && std::exchange(confirms, false))
-            own.alike = options.warmup_captures - 1;
-        if (!own.command_list || own.alike < options.warmup_captures) return capture(given, signature);
-        if (own.valid()) try {
-                auto out = replay(own, given);
-                own.recaptures = 0;
+        const std::shared_ptr<Entry> shared_entry = entry_of(signature);
+        Entry& entry = *shared_entry;
+        if (options.when_refused == WhenRefused::run && std::ranges::any_of(inputs, &Tensor::requires_grad))
+            return step(inputs);
+        if (entry.command_list && entry.matching_captures >= options.warmup_captures &&
+            std::exchange(compares_next, false))
+            entry.matching_captures = options.warmup_captures - 1;
+        if (!entry.command_list || entry.matching_captures < options.warmup_captures) return capture(inputs, signature);
+        if (entry.can_replay()) try {
+                auto out = replay(entry, inputs);
+                entry.recaptures = 0;
                 return out;
             } catch (const StaleCapture&) {
-                if (!own.command_list.stale()) throw;  // by another thread since the check
+                if (!entry.command_list.stale()) throw;  // by another thread since the check
             }
-        if (++own.recaptures > kMaxRecaptures) {
+        if (++entry.recaptures > kMaxRecaptures) {
             refuse("a step that changes, from call to call, the weights or guards that its kernels depend on");
-            return step(given);
+            return step(inputs);
         }
-        own.start_over();
-        return capture(given, signature);
+        entry.restart_warmup();
+        return capture(inputs, signature);
     }
 };
 
 void host_call(const std::vector<Tensor>& reads, const std::function<void()>& call) {
-    for (const Tensor& read : reads) {
-        detail::require_defined("host_call", read);
-        const auto* const notes = detail::CaptureTracker::current();
-        if (notes != nullptr && notes->of_input(*Capture::current(), read.value()))
+    for (const Tensor& tensor : reads) {
+        detail::require_defined("host_call", tensor);
+        const auto* const tracker = detail::CaptureTracker::current();
+        if (tracker != nullptr && tracker->is_input(*Capture::current(), tensor.value()))
             Capture::current()->refuse("a host_call that reads an input", "which is a different tensor in each call",
                                        "read a clone() instead");
-        (void)read.value().view();
+        (void)tensor.value().view();
     }
     host_call(call);
 }
 
-CapturedStep::CapturedStep(StepFunction step, const CaptureOptions& given) {
-    CaptureOptions options = given;
+CapturedStep::CapturedStep(StepFunction step, const CaptureOptions& capture_options) {
+    CaptureOptions options = capture_options;
     if (options.recordings) options.warmup_captures = *options.recordings;
     if (!step) throw ValueError("capture: expected a function, got an empty one");
     if (options.warmup_captures < 1)
@@ -460,9 +465,9 @@ bool CapturedStep::replays() const {
     detail::refuse_after_fork("a captured step");
     require_in_place();
     const std::scoped_lock lock(state_->mutex);
-    if (state_->kept.empty()) return false;
-    const State::Kept& last = *state_->kept.front();
-    return last.command_list && last.alike >= state_->options.warmup_captures && last.valid();
+    if (state_->entries.empty()) return false;
+    const State::Entry& last = *state_->entries.front();
+    return last.command_list && last.matching_captures >= state_->options.warmup_captures && last.can_replay();
 }
 
 std::int64_t CapturedStep::replayed() const {
@@ -476,22 +481,22 @@ std::string CapturedStep::refused() const {
     detail::refuse_after_fork("a captured step");
     require_in_place();
     const std::scoped_lock lock(state_->mutex);
-    return state_->why_plain();
+    return state_->plain_call_reason();
 }
 
 CommandList CapturedStep::command_list() const {
     detail::refuse_after_fork("a captured step");
     require_in_place();
     const std::scoped_lock lock(state_->mutex);
-    return state_->kept.empty() ? CommandList() : state_->kept.front()->command_list;
+    return state_->entries.empty() ? CommandList() : state_->entries.front()->command_list;
 }
 
 void CapturedStep::reset() {
     detail::refuse_after_fork("a captured step");
     require_in_place();
     const std::scoped_lock lock(state_->mutex);
-    state_->kept.clear();
-    state_->others.clear();
+    state_->entries.clear();
+    state_->seen_once.clear();
     state_->refused.clear();
     state_->evicted = 0;
 }
@@ -500,7 +505,7 @@ void CapturedStep::confirm() {
     detail::refuse_after_fork("a captured step");
     require_in_place();
     const std::scoped_lock lock(state_->mutex);
-    state_->confirms = true;
+    state_->compares_next = true;
 }
 
 }  // namespace declivity

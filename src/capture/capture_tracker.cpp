@@ -10,18 +10,19 @@ namespace declivity::detail {
 namespace {
 
 template <typename T>
-T& at(std::vector<T>& list, std::unordered_map<const TensorState*, std::size_t>& places, const TensorState* tensor) {
-    const auto [place, is_new] = places.try_emplace(tensor, list.size());
+T& find_or_add(std::vector<T>& list, std::unordered_map<const TensorState*, std::size_t>& indices,
+               const TensorState* tensor) {
+    const auto [entry, is_new] = indices.try_emplace(tensor, list.size());
     if (is_new) list.emplace_back();
-    return list[place->second];
+    return list[entry->second];
 }
 
 /// Number and last id of a leaf's hooks of both kinds. Hooks of other tensors belong to a graph, which ends with the
 /// step.
 std::pair<std::size_t, int> hooks_of(const TensorState& tensor) {
     const int last = tensor.hooks.empty() ? 0 : tensor.hooks.back().first;
-    const int last_after = tensor.after_grad.empty() ? 0 : tensor.after_grad.back().first;
-    return {tensor.hooks.size() + tensor.after_grad.size(), std::max(last, last_after)};
+    const int last_after = tensor.post_accumulate_hooks.empty() ? 0 : tensor.post_accumulate_hooks.back().first;
+    return {tensor.hooks.size() + tensor.post_accumulate_hooks.size(), std::max(last, last_after)};
 }
 
 }  // namespace
@@ -29,24 +30,24 @@ std::pair<std::size_t, int> hooks_of(const TensorState& tensor) {
 CaptureTracker* CaptureTracker::current() { return static_cast<CaptureTracker*>(TensorObserver::current()); }
 
 std::shared_ptr<CaptureTracker> CaptureTracker::attach(Capture& capture) {
-    auto notes = std::make_shared<CaptureTracker>();
-    TensorObserver::attach(capture, notes);
-    return notes;
+    auto tracker = std::make_shared<CaptureTracker>();
+    TensorObserver::attach(capture, tracker);
+    return tracker;
 }
 
 void CaptureTracker::uses(const std::shared_ptr<TensorState>& tensor) {
-    Used& used = at(used_, place_in_used_, tensor.get());
+    Used& used = find_or_add(used_, used_indices_, tensor.get());
     if (!used.tensor.expired()) return;  // otherwise new, or of a destroyed tensor
     used = {tensor, tensor->value.state().get(), tensor->requires_grad, hooks_of(*tensor), {}};
 }
 
 CaptureTracker::Grad& CaptureTracker::grad_of(const std::shared_ptr<TensorState>& leaf) {
-    Grad& grad = at(grads_, place_in_grads_, leaf.get());
+    Grad& grad = find_or_add(grads_, grad_indices_, leaf.get());
     if (grad.leaf.expired()) {
         grad = {};
         grad.leaf = leaf;
-        grad.had = leaf->grad.defined();
-        if (grad.had) grad.before = leaf->grad.state();
+        grad.existed = leaf->grad.defined();
+        if (grad.existed) grad.previous = leaf->grad.state();
     }
     return grad;
 }
@@ -59,39 +60,40 @@ void CaptureTracker::reads_grad(const std::shared_ptr<TensorState>& leaf) {
 void CaptureTracker::writes_grad(const std::shared_ptr<TensorState>& leaf) { grad_of(leaf).written = true; }
 
 void CaptureTracker::value_replaced(const std::shared_ptr<TensorState>& tensor) {
-    if (const auto place = place_in_used_.find(tensor.get()); place != place_in_used_.end())
-        used_[place->second].value = tensor->value.state().get();
+    if (const auto entry = used_indices_.find(tensor.get()); entry != used_indices_.end())
+        used_[entry->second].value = tensor->value.state().get();
 }
 
 void CaptureTracker::close() {
-    place_in_used_.clear();
-    place_in_grads_.clear();
+    used_indices_.clear();
+    grad_indices_.clear();
     std::erase_if(used_, [](const Used& used) { return used.tensor.expired(); });
     for (Used& used : used_) {
         const auto tensor = used.tensor.lock();
-        used.held = tensor->value;
-        assigned_ = assigned_ || used.value != used.held.state().get() || used.requires_grad != tensor->requires_grad;
+        used.retained = tensor->value;
+        assigned_ =
+            assigned_ || used.value != used.retained.state().get() || used.requires_grad != tensor->requires_grad;
     }
     std::erase_if(grads_, [](const Grad& grad) { return grad.leaf.expired(); });
     for (Grad& grad : grads_)
-        if (grad.written) grad.after = grad.leaf.lock()->grad;
+        if (grad.written) grad.final_grad = grad.leaf.lock()->grad;
 }
 
 bool CaptureTracker::inputs_aliased(std::uint64_t capture, const std::vector<Tensor>& inputs) const {
     return std::ranges::any_of(used_, [&](const Used& used) {
         const auto tensor = used.tensor.lock();
         if (!tensor || !tensor->value.computed() || ops::capture_of(tensor->value) == capture) return false;
-        const auto is = [&](const Tensor& input) { return input.state()->value.state() == tensor->value.state(); };
+        const auto is_same = [&](const Tensor& input) { return input.state()->value.state() == tensor->value.state(); };
         const auto shares = [&](const Tensor& input) {
             return input.state()->value.view().buffer == tensor->value.view().buffer;
         };
-        return std::ranges::none_of(inputs, is) && std::ranges::any_of(inputs, shares);
+        return std::ranges::none_of(inputs, is_same) && std::ranges::any_of(inputs, shares);
     });
 }
 
-bool CaptureTracker::of_input(const Capture& capture, const ops::LazyArray& value) const {
-    const auto is = [&](const Tensor& input) { return input.state()->value.state() == value.state(); };
-    return std::ranges::any_of(given, is) ||
+bool CaptureTracker::is_input(const Capture& capture, const ops::LazyArray& value) const {
+    const auto is_same = [&](const Tensor& input) { return input.state()->value.state() == value.state(); };
+    return std::ranges::any_of(step_inputs, is_same) ||
            (ops::capture_of(value) == Capture::current_number() && capture.is_input(value.view().buffer));
 }
 
@@ -110,7 +112,7 @@ bool CaptureTracker::leaves_graph() const {
     });
 }
 
-bool CaptureTracker::holds() const {
+bool CaptureTracker::is_unchanged() const {
     const auto same = [](const Used& used) {
         const auto tensor = used.tensor.lock();
         return !tensor || (tensor->value.state().get() == used.value && tensor->requires_grad == used.requires_grad &&
@@ -119,7 +121,8 @@ bool CaptureTracker::holds() const {
     const auto same_grad = [](const Grad& grad) {
         const auto leaf = grad.leaf.lock();
         if (!leaf || !grad.read) return true;
-        return grad.had ? leaf->grad.defined() && leaf->grad.state() == grad.before.lock() : !leaf->grad.defined();
+        return grad.existed ? leaf->grad.defined() && leaf->grad.state() == grad.previous.lock()
+                            : !leaf->grad.defined();
     };
     return std::ranges::all_of(used_, same) && std::ranges::all_of(grads_, same_grad);
 }
@@ -128,7 +131,7 @@ void CaptureTracker::restore() const {
     for (const Grad& grad : grads_) {
         if (!grad.written) continue;
         const auto leaf = grad.leaf.lock();
-        if (leaf && leaf->grad.state() != grad.after.state()) leaf->grad = grad.after;
+        if (leaf && leaf->grad.state() != grad.final_grad.state()) leaf->grad = grad.final_grad;
     }
 }
 

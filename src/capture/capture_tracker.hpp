@@ -32,9 +32,9 @@ class CaptureTracker final : public TensorObserver {
     bool hooks_allowed = true;
 
     /// Inputs of the step, while it runs.
-    std::span<const Tensor> given = {};
+    std::span<const Tensor> step_inputs = {};
     /// Returns whether `value` is an input, which is a different tensor in each call.
-    [[nodiscard]] bool of_input(const Capture& capture, const ops::LazyArray& value) const;
+    [[nodiscard]] bool is_input(const Capture& capture, const ops::LazyArray& value) const;
 
     /// Called at the end of the step.
     void close();
@@ -49,7 +49,7 @@ class CaptureTracker final : public TensorObserver {
     /// Returns whether the step leaves a gradient that requires a gradient.
     [[nodiscard]] bool leaves_graph() const;
     /// Returns whether all tracked state is unchanged since before the step.
-    [[nodiscard]] bool holds() const;
+    [[nodiscard]] bool is_unchanged() const;
     /// Sets the gradients of leaves that the step set.
     void restore() const;
 
@@ -59,14 +59,14 @@ class CaptureTracker final : public TensorObserver {
         const void* value;
         bool requires_grad;
         std::pair<std::size_t, int> hooks;  // count, and number of the last one: later hooks have larger numbers
-        ops::LazyArray held = {};           // set at the end of the step, so that its address is not reused
+        ops::LazyArray retained = {};       // set at the end of the step, so that its address is not reused
     };
     struct Grad {
         std::weak_ptr<TensorState> leaf;
-        bool read = false, written = false;      // read: before it was written
-        std::weak_ptr<TensorState> before = {};  // empty if there was none
-        bool had = false;
-        Tensor after = {};
+        bool read = false, written = false;        // read: before it was written
+        std::weak_ptr<TensorState> previous = {};  // empty if there was none
+        bool existed = false;
+        Tensor final_grad = {};
     };
     Grad& grad_of(const std::shared_ptr<TensorState>& leaf);
 
@@ -74,7 +74,7 @@ class CaptureTracker final : public TensorObserver {
     // Vectors, since each replay iterates over them; the maps give the index of each tensor while the step runs.
     std::vector<Used> used_;
     std::vector<Grad> grads_;
-    std::unordered_map<const TensorState*, std::size_t> place_in_used_, place_in_grads_;
+    std::unordered_map<const TensorState*, std::size_t> used_indices_, grad_indices_;
 };
 
 }  // namespace declivity::detail

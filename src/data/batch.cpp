@@ -22,8 +22,8 @@ Batch::Batch(FieldNames names, std::vector<Tensor> tensors, std::int64_t number_
     : number(number_in_epoch), size(examples), names_(std::move(names)), tensors_(std::move(tensors)) {}
 
 const std::vector<std::string>& Batch::names() const noexcept {
-    static const std::vector<std::string> none;
-    return names_ ? *names_ : none;
+    static const std::vector<std::string> no_names;
+    return names_ ? *names_ : no_names;
 }
 
 bool Batch::has(std::string_view name) const noexcept { return std::ranges::find(names(), name) != names().end(); }

@@ -25,106 +25,106 @@ void require_examples(const char* function, std::span<const Example> examples) {
 }
 
 /// Stacks to (N, shape...), padded with zeros.
-io::HostArray batched(DType dtype, Shape shape, std::size_t examples) {
+io::HostArray allocate_batch(DType dtype, Shape shape, std::size_t examples) {
     shape.insert(0, static_cast<std::int64_t>(examples));
     return {dtype, shape, std::vector<std::byte>(static_cast<std::size_t>(shape.numel()) * size_of(dtype))};
 }
 
 io::HostArray stacked(const char* function, std::span<const Example> examples, std::size_t field) {
     const io::HostArray& first = examples[0][field];
-    io::HostArray out = batched(first.dtype, first.shape, examples.size());
-    const std::size_t each = out.bytes.size() / examples.size();
+    io::HostArray out = allocate_batch(first.dtype, first.shape, examples.size());
+    const std::size_t example_bytes = out.bytes.size() / examples.size();
     for (std::size_t i = 0; i < examples.size(); ++i) {
-        const io::HostArray& one = examples[i][field];
+        const io::HostArray& array = examples[i][field];
         const std::string& name = examples[i].names()[field];
-        if (one.dtype != first.dtype)
+        if (array.dtype != first.dtype)
             throw TypeError(fmt::format("{}: expected field '{}' of example {} of type {}, like in example {}, got {}",
                                         function, name, examples[i].index(), name_of(first.dtype), examples[0].index(),
-                                        name_of(one.dtype)));
-        if (!(one.shape == first.shape))
+                                        name_of(array.dtype)));
+        if (!(array.shape == first.shape))
             throw ShapeError(fmt::format(
                 "{}: expected field '{}' of example {} of shape {}, like in example {}, got {} "
                 "(data::pad pads named fields)",
-                function, name, examples[i].index(), first.shape.str(), examples[0].index(), one.shape.str()));
-        check_field(function, {.name = name, .dtype = one.dtype}, one, examples[i].index());
-        if (each > 0) std::memcpy(out.bytes.data() + i * each, one.bytes.data(), each);
+                function, name, examples[i].index(), first.shape.str(), examples[0].index(), array.shape.str()));
+        check_field(function, {.name = name, .dtype = array.dtype}, array, examples[i].index());
+        if (example_bytes > 0) std::memcpy(out.bytes.data() + i * example_bytes, array.bytes.data(), example_bytes);
     }
     return out;
 }
 
-/// Copies `from`, of shape `shape`, into the leading corner of `to`, of shape `large`.
-void copy_corner(const std::byte* from, const Shape& shape, std::byte* to, const Shape& large, std::size_t each,
-                 int axis = 0) {
+/// Copies `from`, of shape `shape`, into the leading corner of `to`, of shape `padded_shape`.
+void copy_corner(const std::byte* from, const Shape& shape, std::byte* to, const Shape& padded_shape,
+                 std::size_t element_bytes, int axis = 0) {
     if (axis == shape.rank()) {
-        std::memcpy(to, from, each);
+        std::memcpy(to, from, element_bytes);
         return;
     }
-    std::size_t small_step = each, large_step = each;
+    std::size_t step = element_bytes, padded_step = element_bytes;
     for (int i = axis + 1; i < shape.rank(); ++i) {
-        small_step *= static_cast<std::size_t>(shape[i]);
-        large_step *= static_cast<std::size_t>(large[i]);
+        step *= static_cast<std::size_t>(shape[i]);
+        padded_step *= static_cast<std::size_t>(padded_shape[i]);
     }
-    if (small_step == large_step) {  // the remaining axes are contiguous
-        std::memcpy(to, from, small_step * static_cast<std::size_t>(shape[axis]));
+    if (step == padded_step) {  // the remaining axes are contiguous
+        std::memcpy(to, from, step * static_cast<std::size_t>(shape[axis]));
         return;
     }
     for (std::int64_t i = 0; i < shape[axis]; ++i)
-        copy_corner(from + static_cast<std::size_t>(i) * small_step, shape,
-                    to + static_cast<std::size_t>(i) * large_step, large, each, axis + 1);
+        copy_corner(from + static_cast<std::size_t>(i) * step, shape, to + static_cast<std::size_t>(i) * padded_step,
+                    padded_shape, element_bytes, axis + 1);
 }
 
 io::HostArray padded(std::span<const Example> examples, std::size_t field, double value, std::int64_t multiple) {
     const io::HostArray& first = examples[0][field];
     Shape shape = first.shape;
     for (const Example& example : examples) {
-        const io::HostArray& one = example[field];
-        if (one.dtype != first.dtype)
+        const io::HostArray& array = example[field];
+        if (array.dtype != first.dtype)
             throw TypeError(fmt::format("pad: expected field '{}' of example {} of type {}, like in example {}, got {}",
                                         example.names()[field], example.index(), name_of(first.dtype),
-                                        examples[0].index(), name_of(one.dtype)));
-        if (one.shape.rank() != shape.rank() || shape.rank() == 0)
+                                        examples[0].index(), name_of(array.dtype)));
+        if (array.shape.rank() != shape.rank() || shape.rank() == 0)
             throw ShapeError(fmt::format(
                 "pad: expected field '{}' of example {} with {} axes, got shape {}", example.names()[field],
-                example.index(), shape.rank() == 0 ? "at least 1" : std::to_string(shape.rank()), one.shape.str()));
-        check_field("pad", {.name = example.names()[field], .dtype = one.dtype}, one, example.index());
-        for (int axis = 0; axis < shape.rank(); ++axis) shape[axis] = std::max(shape[axis], one.shape[axis]);
+                example.index(), shape.rank() == 0 ? "at least 1" : std::to_string(shape.rank()), array.shape.str()));
+        check_field("pad", {.name = example.names()[field], .dtype = array.dtype}, array, example.index());
+        for (int axis = 0; axis < shape.rank(); ++axis) shape[axis] = std::max(shape[axis], array.shape[axis]);
     }
     shape[0] = (shape[0] + multiple - 1) / multiple * multiple;
-    io::HostArray out = batched(first.dtype, shape, examples.size());
+    io::HostArray out = allocate_batch(first.dtype, shape, examples.size());
     const std::vector<std::byte> element = element_of(first.dtype, value);
     if (std::ranges::any_of(element, [](std::byte byte) { return byte != std::byte{0}; }))
-        for (std::size_t at = 0; at < out.bytes.size(); at += element.size())
-            std::memcpy(out.bytes.data() + at, element.data(), element.size());
-    const std::size_t each = out.bytes.size() / examples.size();
+        for (std::size_t offset = 0; offset < out.bytes.size(); offset += element.size())
+            std::memcpy(out.bytes.data() + offset, element.data(), element.size());
+    const std::size_t example_bytes = out.bytes.size() / examples.size();
     for (std::size_t i = 0; i < examples.size(); ++i)
         if (!examples[i][field].bytes.empty())
-            copy_corner(examples[i][field].bytes.data(), examples[i][field].shape, out.bytes.data() + i * each, shape,
-                        size_of(first.dtype));
+            copy_corner(examples[i][field].bytes.data(), examples[i][field].shape, out.bytes.data() + i * example_bytes,
+                        shape, size_of(first.dtype));
     return out;
 }
 
 /// Mask that is true at the valid elements along the first axis of a padded field.
-io::HostArray mask(std::span<const Example> examples, std::size_t field, std::int64_t longest) {
-    const auto size = static_cast<std::size_t>(longest);
-    io::HostArray out = batched(DType::boolean, {longest}, examples.size());
+io::HostArray mask(std::span<const Example> examples, std::size_t field, std::int64_t max_length) {
+    const auto size = static_cast<std::size_t>(max_length);
+    io::HostArray out = allocate_batch(DType::boolean, {max_length}, examples.size());
     for (std::size_t i = 0; i < examples.size(); ++i) {
-        const auto own = static_cast<std::size_t>(examples[i][field].shape[0]);
-        std::fill_n(out.bytes.begin() + static_cast<std::ptrdiff_t>(i * size), own, std::byte{1});
+        const auto length = static_cast<std::size_t>(examples[i][field].shape[0]);
+        std::fill_n(out.bytes.begin() + static_cast<std::ptrdiff_t>(i * size), length, std::byte{1});
     }
     return out;
 }
 
 io::HostArray lengths(std::span<const Example> examples, std::size_t field) {
-    std::vector<std::int64_t> all;
+    std::vector<std::int64_t> values;
     for (const Example& example : examples) {
         if (example[field].shape.rank() == 0)
             throw ShapeError(
                 fmt::format("pad: expected field '{}' of example {} with a first axis, for its length, got "
                             "shape []",
                             example.names()[field], example.index()));
-        all.push_back(example[field].shape[0]);
+        values.push_back(example[field].shape[0]);
     }
-    return io::HostArray::of({static_cast<std::int64_t>(all.size())}, all);
+    return io::HostArray::of({static_cast<std::int64_t>(values.size())}, values);
 }
 
 }  // namespace

@@ -43,28 +43,29 @@ Subset::~Subset() = default;
 ConcatDataset::~ConcatDataset() = default;
 
 Field Dataset::field(std::string_view name) const {
-    std::vector<Field> all = fields();
+    std::vector<Field> all_fields = fields();
     std::vector<std::string> names;
-    for (const Field& field : all) names.push_back(field.name);
-    return std::move(all[position_of("Dataset::field", names, name)]);
+    for (const Field& field : all_fields) names.push_back(field.name);
+    return std::move(all_fields[position_of("Dataset::field", names, name)]);
 }
 
 Example Dataset::example(std::int64_t index) const {
     check_index("Dataset::example", index, size());
-    const std::vector<Field> all = fields();
-    FieldNames names = names_of("Dataset::example", all);
+    const std::vector<Field> all_fields = fields();
+    FieldNames names = names_of("Dataset::example", all_fields);
     std::vector<io::HostArray> arrays = do_example(index);
-    if (arrays.size() != all.size())
-        throw ValueError(fmt::format("Dataset::example: expected {} fields of example {}, {}, got {}", all.size(),
-                                     index, *names, arrays.size()));
-    for (std::size_t i = 0; i < all.size(); ++i) check_field("Dataset::example", all[i], arrays[i], index);
+    if (arrays.size() != all_fields.size())
+        throw ValueError(fmt::format("Dataset::example: expected {} fields of example {}, {}, got {}",
+                                     all_fields.size(), index, *names, arrays.size()));
+    for (std::size_t i = 0; i < all_fields.size(); ++i)
+        check_field("Dataset::example", all_fields[i], arrays[i], index);
     return {std::move(names), std::move(arrays), index};
 }
 
-void Dataset::do_read(std::int64_t index, FieldBuffers places) const {
-    const Example one = example(index);
-    for (std::size_t i = 0; i < places.size(); ++i)
-        if (!places[i].empty()) std::memcpy(places[i].data(), one[i].bytes.data(), places[i].size());
+void Dataset::do_read(std::int64_t index, FieldBuffers buffers) const {
+    const Example loaded = example(index);
+    for (std::size_t i = 0; i < buffers.size(); ++i)
+        if (!buffers[i].empty()) std::memcpy(buffers[i].data(), loaded[i].bytes.data(), buffers[i].size());
 }
 
 std::vector<std::string> ClassificationDataset::class_names() const {
@@ -100,10 +101,10 @@ std::vector<io::HostArray> ClassificationDataset::do_example(std::int64_t index)
     return {std::move(out), io::HostArray::of(do_label(index))};
 }
 
-void ClassificationDataset::do_read(std::int64_t index, FieldBuffers places) const {
-    do_features(index, {reinterpret_cast<float*>(places[0].data()), places[0].size() / sizeof(float)});
+void ClassificationDataset::do_read(std::int64_t index, FieldBuffers buffers) const {
+    do_features(index, {reinterpret_cast<float*>(buffers[0].data()), buffers[0].size() / sizeof(float)});
     const std::int64_t label = do_label(index);
-    std::memcpy(places[1].data(), &label, sizeof label);
+    std::memcpy(buffers[1].data(), &label, sizeof label);
 }
 
 InMemoryDataset::InMemoryDataset(const Shape& shape, std::vector<float> values, std::vector<std::int64_t> labels,
@@ -130,12 +131,12 @@ void InMemoryDataset::check() const {
     for (const std::int64_t extent : shape_)
         if (extent < 1)
             throw ShapeError(fmt::format("InMemoryDataset: expected sizes of at least 1, got shape {}", shape_.str()));
-    const std::size_t values = std::visit([](const auto& all) { return all.size(); }, values_);
+    const std::size_t values = std::visit([](const auto& items) { return items.size(); }, values_);
     // Divided, since a product of sizes could overflow.
-    const auto each = static_cast<std::size_t>(shape_.numel());
-    if (labels_.empty() ? values != 0 : values % labels_.size() != 0 || values / labels_.size() != each)
-        throw ShapeError(fmt::format("InMemoryDataset: expected {} values for each of {} labels, got {} in all", each,
-                                     labels_.size(), values));
+    const auto example_size = static_cast<std::size_t>(shape_.numel());
+    if (labels_.empty() ? values != 0 : values % labels_.size() != 0 || values / labels_.size() != example_size)
+        throw ShapeError(fmt::format("InMemoryDataset: expected {} values for each of {} labels, got {} in all",
+                                     example_size, labels_.size(), values));
     if (!class_names_.empty() && std::cmp_not_equal(class_names_.size(), classes_))
         throw ShapeError(fmt::format("InMemoryDataset: expected one name for each of {} classes, got {}", classes_,
                                      class_names_.size()));
@@ -170,17 +171,17 @@ TensorDataset::TensorDataset(std::vector<std::pair<std::string, io::HostArray>> 
         if (array.shape[0] != size_)
             throw ShapeError(fmt::format("TensorDataset: expected '{}' with {} examples, as '{}', got shape {}", name,
                                          size_, fields_[0].name, array.shape.str()));
-        Shape each = array.shape;
-        each.erase(0);
-        fields_.push_back({.name = name, .dtype = array.dtype, .shape = each});
+        Shape example_shape = array.shape;
+        example_shape.erase(0);
+        fields_.push_back({.name = name, .dtype = array.dtype, .shape = example_shape});
         arrays_.push_back(std::move(array));
     }
     (void)names_of("TensorDataset", fields_);
 }
 
 std::span<const std::byte> TensorDataset::part(std::size_t field, std::int64_t index) const {
-    const std::size_t each = arrays_[field].bytes.size() / static_cast<std::size_t>(size_);
-    return std::span(arrays_[field].bytes).subspan(static_cast<std::size_t>(index) * each, each);
+    const std::size_t example_bytes = arrays_[field].bytes.size() / static_cast<std::size_t>(size_);
+    return std::span(arrays_[field].bytes).subspan(static_cast<std::size_t>(index) * example_bytes, example_bytes);
 }
 
 std::vector<io::HostArray> TensorDataset::do_example(std::int64_t index) const {
@@ -192,9 +193,9 @@ std::vector<io::HostArray> TensorDataset::do_example(std::int64_t index) const {
     return out;
 }
 
-void TensorDataset::do_read(std::int64_t index, FieldBuffers places) const {
-    for (std::size_t i = 0; i < places.size(); ++i)
-        if (!places[i].empty()) std::memcpy(places[i].data(), part(i, index).data(), places[i].size());
+void TensorDataset::do_read(std::int64_t index, FieldBuffers buffers) const {
+    for (std::size_t i = 0; i < buffers.size(); ++i)
+        if (!buffers[i].empty()) std::memcpy(buffers[i].data(), part(i, index).data(), buffers[i].size());
 }
 
 FunctionDataset::FunctionDataset(std::int64_t size, std::vector<Field> fields, Read read)
@@ -204,13 +205,14 @@ FunctionDataset::FunctionDataset(std::int64_t size, std::vector<Field> fields, R
     (void)names_of("FunctionDataset", fields_);
 }
 
-Subset::Subset(std::shared_ptr<const Dataset> whole, std::vector<std::int64_t> indices)
-    : whole_(std::move(whole)), indices_(std::move(indices)) {
+Subset::Subset(std::shared_ptr<const Dataset> dataset, std::vector<std::int64_t> indices)
+    : whole_(std::move(dataset)), indices_(std::move(indices)) {
     if (!whole_) throw ValueError("Subset: expected a data set, got null");
     for (const std::int64_t index : indices_) check_index("Subset", index, whole_->size());
 }
 
-Subset::Subset(std::shared_ptr<const Dataset> whole, std::int64_t first, std::int64_t last) : whole_(std::move(whole)) {
+Subset::Subset(std::shared_ptr<const Dataset> dataset, std::int64_t first, std::int64_t last)
+    : whole_(std::move(dataset)) {
     if (!whole_) throw ValueError("Subset: expected a data set, got null");
     if (first < 0 || last < first || last > whole_->size())
         throw ValueError(
@@ -223,8 +225,8 @@ std::vector<io::HostArray> Subset::do_example(std::int64_t index) const {
     return example_of(*whole_, indices_[static_cast<std::size_t>(index)]);
 }
 
-void Subset::do_read(std::int64_t index, FieldBuffers places) const {
-    read_of(*whole_, indices_[static_cast<std::size_t>(index)], places);
+void Subset::do_read(std::int64_t index, FieldBuffers buffers) const {
+    read_of(*whole_, indices_[static_cast<std::size_t>(index)], buffers);
 }
 
 ConcatDataset::ConcatDataset(std::vector<std::shared_ptr<const Dataset>> parts) : parts_(std::move(parts)) {
@@ -260,21 +262,21 @@ std::pair<const Dataset&, std::int64_t> ConcatDataset::find(std::int64_t index) 
 }
 
 std::vector<io::HostArray> ConcatDataset::do_example(std::int64_t index) const {
-    const auto [part, place] = find(index);
-    return example_of(part, place);
+    const auto [part, local_index] = find(index);
+    return example_of(part, local_index);
 }
 
-void ConcatDataset::do_read(std::int64_t index, FieldBuffers places) const {
-    const auto [part, place] = find(index);
-    read_of(part, place, places);
+void ConcatDataset::do_read(std::int64_t index, FieldBuffers buffers) const {
+    const auto [part, local_index] = find(index);
+    read_of(part, local_index, buffers);
 }
 
-std::shared_ptr<const Dataset> take(std::shared_ptr<const Dataset> whole, std::int64_t count) {
-    if (!whole) throw ValueError("take: expected a data set, got null");
+std::shared_ptr<const Dataset> take(std::shared_ptr<const Dataset> dataset, std::int64_t count) {
+    if (!dataset) throw ValueError("take: expected a data set, got null");
     if (count < 0) throw ValueError(fmt::format("take: expected a count of at least 0, got {}", count));
-    const std::int64_t size = whole->size();
-    if (count >= size) return whole;
-    return std::make_shared<Subset>(std::move(whole), 0, count);
+    const std::int64_t size = dataset->size();
+    if (count >= size) return dataset;
+    return std::make_shared<Subset>(std::move(dataset), 0, count);
 }
 
 }  // namespace declivity::data

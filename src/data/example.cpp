@@ -58,8 +58,8 @@ Example::Example(FieldNames names, std::vector<io::HostArray> arrays, std::int64
     : names_(std::move(names)), arrays_(std::move(arrays)), index_(index) {}
 
 const std::vector<std::string>& Example::names() const noexcept {
-    static const std::vector<std::string> none;
-    return names_ ? *names_ : none;
+    static const std::vector<std::string> no_names;
+    return names_ ? *names_ : no_names;
 }
 
 const io::HostArray& Example::operator[](std::size_t position) const {

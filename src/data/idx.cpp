@@ -39,27 +39,28 @@ IdxType type_of_code(const std::string& file, std::uint32_t code) {
 
 // Reads `wanted` bytes and checks that nothing follows. The size of gzip data is only known after reading, so the
 // buffer grows with what has been read.
-std::vector<std::byte> read_payload(io::GzipFile& file, std::uint64_t wanted) {
+std::vector<std::byte> read_payload(io::GzipFile& file, std::uint64_t expected_bytes) {
     const std::uint64_t begin = file.position();
     const auto refuse = [&](std::uint64_t offset, std::string_view what) {
-        throw FormatError(file.name(), offset, fmt::format("{}, expected {} bytes after the header", what, wanted));
+        throw FormatError(file.name(), offset,
+                          fmt::format("{}, expected {} bytes after the header", what, expected_bytes));
     };
-    if (!file.compressed() && file.file_size() != 0 && file.file_size() - begin < wanted)
+    if (!file.compressed() && file.file_size() != 0 && file.file_size() - begin < expected_bytes)
         refuse(file.file_size(), "the file ends");
     constexpr std::uint64_t kBestDeflateRatio = 1032;  // deflate cannot compress more than that
-    if (file.compressed() && file.file_size() != 0 && wanted / kBestDeflateRatio > file.file_size())
+    if (file.compressed() && file.file_size() != 0 && expected_bytes / kBestDeflateRatio > file.file_size())
         refuse(begin, fmt::format("a compressed file of {} bytes", file.file_size()));
     std::vector<std::byte> bytes;
     constexpr std::uint64_t kFirstChunk = std::uint64_t{1} << 20;
-    while (bytes.size() < wanted) {
-        const std::size_t have = bytes.size();
-        bytes.resize(
-            static_cast<std::size_t>(std::min<std::uint64_t>(wanted, std::max<std::uint64_t>(2 * have, kFirstChunk))));
-        if (file.read_some(std::span(bytes).subspan(have)) < bytes.size() - have)
+    while (bytes.size() < expected_bytes) {
+        const std::size_t current_size = bytes.size();
+        bytes.resize(static_cast<std::size_t>(
+            std::min<std::uint64_t>(expected_bytes, std::max<std::uint64_t>(2 * current_size, kFirstChunk))));
+        if (file.read_some(std::span(bytes).subspan(current_size)) < bytes.size() - current_size)
             refuse(file.position(), "the file ends");
     }
     std::byte extra{};
-    if (file.read_some({&extra, 1}) != 0) refuse(begin + wanted, "bytes after the end");
+    if (file.read_some({&extra, 1}) != 0) refuse(begin + expected_bytes, "bytes after the end");
     return bytes;
 }
 

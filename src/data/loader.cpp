@@ -26,35 +26,35 @@ using Batches = std::vector<std::vector<std::int64_t>>;
 /// A batch whose copies may be in flight.
 struct Prepared {
     Batch batch;
-    std::vector<Event> sent;
+    std::vector<Event> uploads;
     std::exception_ptr error;
 };
 
 /// If every field has a fixed shape, batches are assembled in place.
-bool all_fixed(const std::vector<Field>& fields) {
+bool has_fixed_shapes(const std::vector<Field>& fields) {
     return std::ranges::all_of(fields, [](const Field& field) { return field.shape.has_value(); });
 }
 
 /// The field that an image transform changes.
 std::size_t image_field(const std::vector<Field>& fields) {
-    std::vector<std::string> found;
+    std::vector<std::string> image_names;
     std::size_t position = 0;
     for (std::size_t i = 0; i < fields.size(); ++i)
         if (fields[i].dtype == DType::f32 && fields[i].shape->rank() == 3) {
-            found.push_back(fields[i].name);
+            image_names.push_back(fields[i].name);
             position = i;
         }
-    if (found.size() > 1)
+    if (image_names.size() > 1)
         throw ValueError(fmt::format(
             "Loader: expected one field of images (C, H, W) for a transform, got {}: select one by data::on_fields",
-            found));
-    if (found.empty()) {
-        std::string all;
+            image_names));
+    if (image_names.empty()) {
+        std::string description;
         for (const Field& field : fields)
-            all += fmt::format("{}'{}' {} {}", all.empty() ? "" : ", ", field.name, name_of(field.dtype),
-                               field.shape->str());
+            description += fmt::format("{}'{}' {} {}", description.empty() ? "" : ", ", field.name,
+                                       name_of(field.dtype), field.shape->str());
         throw ShapeError(
-            fmt::format("Loader: expected images (C, H, W) of f32 for a transform, got examples of {}", all));
+            fmt::format("Loader: expected images (C, H, W) of f32 for a transform, got examples of {}", description));
     }
     return position;
 }
@@ -62,20 +62,21 @@ std::size_t image_field(const std::vector<Field>& fields) {
 }  // namespace
 
 struct Loader::State {
-    State(const Dataset& set, const LoaderOptions& given)
-        : dataset(set),
-          options(given),
-          device(given.device ? *given.device : default_device()),
-          fields(set.fields()),
+    State(const Dataset& source, const LoaderOptions& loader_options)
+        : dataset(source),
+          options(loader_options),
+          device(loader_options.device ? *loader_options.device : default_device()),
+          fields(source.fields()),
           names(names_of("Loader", fields)),
-          in_place(all_fixed(fields) && !given.collate && (!given.transform || given.transform.of_image())),
-          image(given.transform.of_image() && all_fixed(fields) ? image_field(fields) : fields.size()),
-          sampler(given.sampler   ? given.sampler
-                  : given.shuffle ? std::make_shared<const RandomSampler>()
-                                  : std::shared_ptr<const Sampler>(std::make_shared<SequentialSampler>())),
+          in_place(has_fixed_shapes(fields) && !loader_options.collate &&
+                   (!loader_options.transform || loader_options.transform.of_image())),
+          image(loader_options.transform.of_image() && has_fixed_shapes(fields) ? image_field(fields) : fields.size()),
+          sampler(loader_options.sampler   ? loader_options.sampler
+                  : loader_options.shuffle ? std::make_shared<const RandomSampler>()
+                                           : std::shared_ptr<const Sampler>(std::make_shared<SequentialSampler>())),
           plan(plan_of(0)) {}
 
-    std::shared_ptr<const Dataset> held;
+    std::shared_ptr<const Dataset> dataset_owner;
     const Dataset& dataset;
     const LoaderOptions options;
     const Device device;
@@ -86,20 +87,20 @@ struct Loader::State {
     const std::shared_ptr<const Sampler> sampler;
 
     mutable std::mutex mutex;
-    std::condition_variable wanted, ready;
+    std::condition_variable work_available, batch_ready;
     std::vector<std::thread> threads;
     bool stopping = false;
     // The current epoch. A worker thread compares the number of starts to detect that its batch belongs to an abandoned
     // epoch.
     std::uint64_t epoch = 0, starts = 0;
     Batches plan;
-    std::size_t to_prepare = 0, to_give = 0;
+    std::size_t next_to_prepare = 0, next_to_return = 0;
     std::map<std::size_t, Prepared> prepared;
     FieldNames collated;  // fields returned by the collate function
 
-    [[nodiscard]] Batches plan_of(std::uint64_t of_epoch) const {
+    [[nodiscard]] Batches plan_of(std::uint64_t epoch_number) const {
         Batches out = sampler->batches(
-            {.examples = dataset.size(), .batch = options.batch, .seed = options.seed, .epoch = of_epoch});
+            {.examples = dataset.size(), .batch = options.batch, .seed = options.seed, .epoch = epoch_number});
         for (const auto& batch : out) {
             if (batch.empty())
                 throw ValueError("Loader: expected at least one index per batch from the sampler, got none");
@@ -112,88 +113,90 @@ struct Loader::State {
         return out;
     }
 
-    void work() {
+    void run_worker() {
         std::unique_lock lock(mutex);
         for (;;) {
-            wanted.wait(lock, [&] {
-                return stopping || (starts > 0 && to_prepare < plan.size() &&
-                                    to_prepare < to_give + static_cast<std::size_t>(options.ahead));
+            work_available.wait(lock, [&] {
+                return stopping || (starts > 0 && next_to_prepare < plan.size() &&
+                                    next_to_prepare < next_to_return + static_cast<std::size_t>(options.ahead));
             });
             if (stopping) return;
-            const std::size_t number = to_prepare++;
-            const std::uint64_t of_start = starts, of_epoch = epoch;
+            const std::size_t number = next_to_prepare++;
+            const std::uint64_t start_number = starts, epoch_number = epoch;
             const std::vector<std::int64_t> indices = plan[number];
             lock.unlock();
             Prepared result;
             try {
-                result = prepare(static_cast<std::int64_t>(number), of_epoch, indices);
+                result = prepare(static_cast<std::int64_t>(number), epoch_number, indices);
             } catch (...) {
                 result.error = std::current_exception();
             }
             lock.lock();
-            if (of_start != starts) continue;
+            if (start_number != starts) continue;
             prepared.emplace(number, std::move(result));
-            ready.notify_all();
+            batch_ready.notify_all();
         }
     }
 
-    Prepared prepare(std::int64_t number, std::uint64_t of_epoch, const std::vector<std::int64_t>& indices) {
+    Prepared prepare(std::int64_t number, std::uint64_t epoch_number, const std::vector<std::int64_t>& indices) {
         const Span span("prepare batch");
-        FieldNames of_batch = names;
+        FieldNames batch_names = names;
         std::vector<io::HostArray> arrays;
         if (in_place) {
-            arrays = put_together(of_epoch, indices);
+            arrays = assemble(epoch_number, indices);
         } else {
-            Example whole = collate(of_epoch, indices);
-            of_batch = check_collated(whole);
-            arrays = std::move(whole.arrays());
+            Example batch_example = collate(epoch_number, indices);
+            batch_names = check_collated(batch_example);
+            arrays = std::move(batch_example.arrays());
         }
         Prepared out;
         std::vector<Tensor> tensors;
         for (const io::HostArray& array : arrays) {
             const ops::View view = ops::View::make(device, array.dtype, array.shape, BufferUse::transfer);
-            if (!array.bytes.empty()) out.sent.push_back(upload_async(view.buffer, 0, array.bytes));
+            if (!array.bytes.empty()) out.uploads.push_back(upload_async(view.buffer, 0, array.bytes));
             tensors.emplace_back(view);
         }
-        out.batch = {std::move(of_batch), std::move(tensors), number, static_cast<std::int64_t>(indices.size())};
+        out.batch = {std::move(batch_names), std::move(tensors), number, static_cast<std::int64_t>(indices.size())};
         return out;
     }
 
     /// Reads examples of fixed shapes directly into the staging arrays.
-    std::vector<io::HostArray> put_together(std::uint64_t of_epoch, const std::vector<std::int64_t>& indices) const {
+    std::vector<io::HostArray> assemble(std::uint64_t epoch_number, const std::vector<std::int64_t>& indices) const {
         std::vector<io::HostArray> out;
-        std::vector<std::size_t> each;  // bytes of an example
-        const auto make_room = [&](io::HostArray& array, Shape shape, std::size_t bytes) {
+        std::vector<std::size_t> example_bytes;  // bytes of an example
+        const auto allocate = [&](io::HostArray& array, Shape shape, std::size_t bytes) {
             shape.insert(0, static_cast<std::int64_t>(indices.size()));
             array.shape = shape;
             array.bytes.resize(bytes * indices.size());
         };
         for (const Field& field : fields) {
-            each.push_back(static_cast<std::size_t>(field.shape->numel()) * size_of(field.dtype));
+            example_bytes.push_back(static_cast<std::size_t>(field.shape->numel()) * size_of(field.dtype));
             out.push_back({field.dtype, {}, {}});
-            if (out.size() - 1 != image) make_room(out.back(), *field.shape, each.back());
+            if (out.size() - 1 != image) allocate(out.back(), *field.shape, example_bytes.back());
         }
-        std::vector<std::span<std::byte>> places(fields.size());
+        std::vector<std::span<std::byte>> buffers(fields.size());
         Image scratch;
         Shape transformed;
         for (std::size_t i = 0; i < indices.size(); ++i) {
             for (std::size_t field = 0; field < fields.size(); ++field)
-                if (field != image) places[field] = std::span(out[field].bytes).subspan(i * each[field], each[field]);
+                if (field != image)
+                    buffers[field] =
+                        std::span(out[field].bytes).subspan(i * example_bytes[field], example_bytes[field]);
             if (image < fields.size()) {
                 const Shape& shape = *fields[image].shape;
                 scratch.channels = shape[0];
                 scratch.height = shape[1];
                 scratch.width = shape[2];
                 scratch.pixels.resize(static_cast<std::size_t>(shape.numel()));
-                places[image] = std::as_writable_bytes(std::span(scratch.pixels));
+                buffers[image] = std::as_writable_bytes(std::span(scratch.pixels));
             }
-            dataset.do_read(indices[i], places);
+            dataset.do_read(indices[i], buffers);
             if (image == fields.size()) continue;
-            Random random(options.seed, of_epoch, static_cast<std::uint64_t>(indices[i]));
+            Random random(options.seed, epoch_number, static_cast<std::uint64_t>(indices[i]));
             options.transform(scratch, random);
             if (i == 0) {
                 transformed = scratch.shape();
-                make_room(out[image], transformed, sizeof(float) * scratch.pixels.size());
+                allocate(out[image], transformed, sizeof(float) * scratch.pixels.size());
             }
             check_transformed(scratch, transformed, indices[i], indices[0]);
             std::ranges::copy(
@@ -203,20 +206,21 @@ struct Loader::State {
         return out;
     }
 
-    void check_transformed(const Image& got, const Shape& as_first, std::int64_t index, std::int64_t first) const {
-        if (std::cmp_not_equal(got.pixels.size(), got.shape().numel()))
+    void check_transformed(const Image& transformed, const Shape& expected_shape, std::int64_t index,
+                           std::int64_t first_index) const {
+        if (std::cmp_not_equal(transformed.pixels.size(), transformed.shape().numel()))
             throw ShapeError(
                 fmt::format("Loader: expected field '{}' of example {} with as many pixels as its shape {} "
                             "has, got {} from the transform",
-                            fields[image].name, index, got.shape().str(), got.pixels.size()));
-        if (!(got.shape() == as_first))
+                            fields[image].name, index, transformed.shape().str(), transformed.pixels.size()));
+        if (!(transformed.shape() == expected_shape))
             throw ShapeError(
                 fmt::format("Loader: expected field '{}' of example {} of shape {}, like in example {}, got {} "
                             "from the transform",
-                            fields[image].name, index, as_first.str(), first, got.shape().str()));
+                            fields[image].name, index, expected_shape.str(), first_index, transformed.shape().str()));
     }
 
-    [[nodiscard]] Example collate(std::uint64_t of_epoch, const std::vector<std::int64_t>& indices) const {
+    [[nodiscard]] Example collate(std::uint64_t epoch_number, const std::vector<std::int64_t>& indices) const {
         std::vector<Example> examples;
         for (const std::int64_t index : indices) {
             std::vector<io::HostArray> arrays = dataset.do_example(index);
@@ -226,7 +230,7 @@ struct Loader::State {
             for (std::size_t i = 0; i < fields.size(); ++i) check_field("Loader", fields[i], arrays[i], index);
             examples.emplace_back(names, std::move(arrays), index);
             if (!options.transform) continue;
-            Random random(options.seed, of_epoch, static_cast<std::uint64_t>(index));
+            Random random(options.seed, epoch_number, static_cast<std::uint64_t>(index));
             options.transform(examples.back(), random);
             if (examples.back().size() != fields.size())
                 throw ValueError(
@@ -237,17 +241,17 @@ struct Loader::State {
     }
 
     /// Checks that data matches its declared shape: otherwise copies would read out of bounds.
-    FieldNames check_collated(const Example& whole) {
-        check_names("Loader: collate", whole.names(), whole.size());
-        if (whole.size() == 0) throw ValueError("Loader: expected fields from the collate function, got none");
-        for (const io::HostArray& array : whole.arrays()) array.check("Loader: collate");
+    FieldNames check_collated(const Example& batch_example) {
+        check_names("Loader: collate", batch_example.names(), batch_example.size());
+        if (batch_example.size() == 0) throw ValueError("Loader: expected fields from the collate function, got none");
+        for (const io::HostArray& array : batch_example.arrays()) array.check("Loader: collate");
         const std::scoped_lock lock(mutex);
-        if (!collated) collated = std::make_shared<const std::vector<std::string>>(whole.names());
-        if (*collated != whole.names())
+        if (!collated) collated = std::make_shared<const std::vector<std::string>>(batch_example.names());
+        if (*collated != batch_example.names())
             throw ValueError(
                 fmt::format("Loader: expected the same fields for each batch from the collate function, {}, "
                             "got {}",
-                            *collated, whole.names()));
+                            *collated, batch_example.names()));
         return collated;
     }
 };
@@ -262,7 +266,7 @@ void check(const Dataset& dataset, const LoaderOptions& options) {
     if (options.sampler && options.shuffle) throw ValueError("Loader: expected a sampler or shuffle, got both");
 }
 
-const Dataset& checked(const std::shared_ptr<const Dataset>& dataset) {
+const Dataset& require_dataset(const std::shared_ptr<const Dataset>& dataset) {
     if (!dataset) throw ValueError("Loader: expected a data set, got null");
     return *dataset;
 }
@@ -272,12 +276,13 @@ const Dataset& checked(const std::shared_ptr<const Dataset>& dataset) {
 Loader::Loader(const Dataset& dataset, const LoaderOptions& options) {
     check(dataset, options);
     state_ = std::make_unique<State>(dataset, options);
-    for (int i = 0; i < options.threads; ++i) state_->threads.emplace_back([state = state_.get()] { state->work(); });
+    for (int i = 0; i < options.threads; ++i)
+        state_->threads.emplace_back([state = state_.get()] { state->run_worker(); });
 }
 
 Loader::Loader(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options)
-    : Loader(checked(dataset), options) {
-    state_->held = std::move(dataset);
+    : Loader(require_dataset(dataset), options) {
+    state_->dataset_owner = std::move(dataset);
 }
 
 Loader::~Loader() {
@@ -290,7 +295,7 @@ Loader::~Loader() {
         const std::scoped_lock lock(state_->mutex);
         state_->stopping = true;
     }
-    state_->wanted.notify_all();
+    state_->work_available.notify_all();
     for (std::thread& thread : state_->threads) thread.join();
 }
 
@@ -338,9 +343,9 @@ void Loader::start(std::uint64_t epoch, std::int64_t first_batch) {
         ++state_->starts;
         state_->plan = std::move(plan);
         state_->prepared.clear();
-        state_->to_prepare = state_->to_give = static_cast<std::size_t>(first_batch);
+        state_->next_to_prepare = state_->next_to_return = static_cast<std::size_t>(first_batch);
     }
-    state_->wanted.notify_all();
+    state_->work_available.notify_all();
 }
 
 std::optional<Batch> Loader::next() {
@@ -348,16 +353,16 @@ std::optional<Batch> Loader::next() {
     const Span span("next batch", SpanKind::wait);
     std::unique_lock lock(state_->mutex);
     if (state_->starts == 0) throw ValueError("Loader::next: expected an epoch started by start(), got none");
-    if (state_->to_give >= state_->plan.size()) return std::nullopt;
-    state_->ready.wait(lock, [&] { return state_->prepared.contains(state_->to_give); });
-    Prepared prepared = std::move(state_->prepared.extract(state_->to_give).mapped());
-    ++state_->to_give;
+    if (state_->next_to_return >= state_->plan.size()) return std::nullopt;
+    state_->batch_ready.wait(lock, [&] { return state_->prepared.contains(state_->next_to_return); });
+    Prepared prepared = std::move(state_->prepared.extract(state_->next_to_return).mapped());
+    ++state_->next_to_return;
     lock.unlock();
-    state_->wanted.notify_all();
+    state_->work_available.notify_all();
     if (prepared.error) std::rethrow_exception(prepared.error);
     const Queue compute = Queue::compute(state_->device);
-    for (const Event& sent : prepared.sent)
-        if (!sent.done()) compute.wait_for(sent);
+    for (const Event& upload : prepared.uploads)
+        if (!upload.done()) compute.wait_for(upload);
     return std::move(prepared.batch);
 }
 

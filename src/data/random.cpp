@@ -37,14 +37,14 @@ float Random::normal() noexcept {
 std::int64_t Random::below(std::int64_t count) {
     if (count < 1) throw ValueError(fmt::format("Random::below: expected a count of at least 1, got {}", count));
     // Takes as many bits as the largest value needs and rejects what is too large: under two draws on average.
-    const auto largest = static_cast<std::uint64_t>(count - 1);
-    const auto bits = static_cast<int>(std::bit_width(largest));
+    const auto max_value = static_cast<std::uint64_t>(count - 1);
+    const auto bits = static_cast<int>(std::bit_width(max_value));
     for (;;) {
         std::uint64_t value = 0;
         if (bits > 32) value = static_cast<std::uint64_t>(word()) << 32 | word();
         else if (bits > 0) value = word();
         value &= bits == 0 ? 0 : ~std::uint64_t{0} >> (64 - bits);
-        if (value <= largest) return static_cast<std::int64_t>(value);
+        if (value <= max_value) return static_cast<std::int64_t>(value);
     }
 }
 

@@ -31,25 +31,25 @@ using InkPath = std::vector<InkPoint>;
 // A smooth curve through the points (Catmull and Rom, 1974), as a path of short straight segments; the points are
 // jittered first.
 InkPath trace(const PenStroke& stroke, float jitter, Random& random) {
-    PenStroke moved = stroke;
-    for (PenPoint& point : moved) {
+    PenStroke jittered = stroke;
+    for (PenPoint& point : jittered) {
         point.x += jitter * random.normal();
         point.y += jitter * random.normal();
     }
     InkPath path;
     constexpr int kSteps = 8;
-    for (std::size_t i = 0; i + 1 < moved.size(); ++i) {
-        const PenPoint &from = moved[i], &to = moved[i + 1];
-        const PenPoint& before = i > 0 && !from.corner ? moved[i - 1] : from;
-        const PenPoint& after = i + 2 < moved.size() && !to.corner ? moved[i + 2] : to;
-        const auto along = [](float p0, float p1, float p2, float p3, float t) {
+    for (std::size_t i = 0; i + 1 < jittered.size(); ++i) {
+        const PenPoint &from = jittered[i], &to = jittered[i + 1];
+        const PenPoint& previous = i > 0 && !from.corner ? jittered[i - 1] : from;
+        const PenPoint& next = i + 2 < jittered.size() && !to.corner ? jittered[i + 2] : to;
+        const auto interpolate = [](float p0, float p1, float p2, float p3, float t) {
             return 0.5F *
                    (2 * p1 + t * (p2 - p0 + t * (2 * p0 - 5 * p1 + 4 * p2 - p3 + t * (3 * (p1 - p2) + p3 - p0))));
         };
         for (int step = i == 0 ? 0 : 1; step <= kSteps; ++step) {
             const float t = static_cast<float>(step) / kSteps;
-            path.push_back(
-                {along(before.x, from.x, to.x, after.x, t), along(before.y, from.y, to.y, after.y, t), 0, 0});
+            path.push_back({interpolate(previous.x, from.x, to.x, next.x, t),
+                            interpolate(previous.y, from.y, to.y, next.y, t), 0, 0});
         }
     }
     return path;
@@ -77,7 +77,7 @@ class ElasticField {
         Grid noise{};
         for (float& value : noise) value = random.uniform(-1, 1);
         // Two passes of 1 4 6 4 1 in each direction: close to a Gaussian with a deviation of 1.4 cells, 5 pixels.
-        for (int pass = 0; pass < 2; ++pass) noise = blurred(blurred(noise, 1, kSide), kSide, 1);
+        for (int pass = 0; pass < 2; ++pass) noise = blur(blur(noise, 1, kSide), kSide, 1);
         float sum = 0;
         for (const float value : noise) sum += value * value;
         const float scale = strength / std::sqrt(sum / static_cast<float>(noise.size()));
@@ -100,16 +100,16 @@ class ElasticField {
     static constexpr float kCell = 3.5F;  // pixels
     using Grid = std::array<float, std::size_t{kSide} * kSide>;
 
-    static Grid blurred(const Grid& from, int stride, int other) {
+    static Grid blur(const Grid& from, int stride, int line_stride) {
         constexpr std::array<float, 5> kWeights{1.0F / 16, 4.0F / 16, 6.0F / 16, 4.0F / 16, 1.0F / 16};
         Grid to{};
         for (int line = 0; line < kSide; ++line)
             for (int i = 0; i < kSide; ++i)
                 for (int k = -2; k <= 2; ++k) {
                     const int j = std::clamp(i + k, 0, kSide - 1);
-                    to[static_cast<std::size_t>(line * other + i * stride)] +=
+                    to[static_cast<std::size_t>(line * line_stride + i * stride)] +=
                         kWeights[static_cast<std::size_t>(k + 2)] *
-                        from[static_cast<std::size_t>(line * other + j * stride)];
+                        from[static_cast<std::size_t>(line * line_stride + j * stride)];
                 }
         return to;
     }
@@ -119,10 +119,10 @@ class ElasticField {
 
 void apply_elastic(std::vector<InkPath>& paths, Random& random) {
     const float strength = random.uniform(0.3F, 1.3F);  // pixels, root mean square
-    const ElasticField across(strength, random), along(strength, random);
+    const ElasticField field_x(strength, random), field_y(strength, random);
     for (InkPath& path : paths)
         for (InkPoint& point : path) {
-            const float dx = across.at(point.x, point.y), dy = along.at(point.x, point.y);
+            const float dx = field_x.at(point.x, point.y), dy = field_y.at(point.x, point.y);
             point.x += dx;
             point.y += dy;
         }
@@ -138,8 +138,8 @@ void apply_pen(std::vector<InkPath>& paths, Random& random) {
         const float phase = random.uniform(0, 2 * std::numbers::pi_v<float>), waves = random.uniform(2, 7);
         const auto count = static_cast<float>(path.size() - 1);
         for (std::size_t i = 0; i < path.size(); ++i) {
-            const InkPoint &before = path[i > 0 ? i - 1 : 0], &after = path[std::min(i + 1, path.size() - 1)];
-            const float direction = std::atan2(after.y - before.y, after.x - before.x);
+            const InkPoint &previous = path[i > 0 ? i - 1 : 0], &next = path[std::min(i + 1, path.size() - 1)];
+            const float direction = std::atan2(next.y - previous.y, next.x - previous.x);
             const float t = static_cast<float>(i) / count, swell = pressure * std::sin(phase + waves * t);
             constexpr float kTaperBegin = 0.75F;
             const float thin = t > kTaperBegin ? 1 - taper * (t - kTaperBegin) / (1 - kTaperBegin) : 1;
@@ -150,7 +150,7 @@ void apply_pen(std::vector<InkPath>& paths, Random& random) {
 }
 
 // Centres the digit approximately, and shrinks it if it would leave the image.
-void place(std::vector<InkPath>& paths, Random& random) {
+void fit_to_image(std::vector<InkPath>& paths, Random& random) {
     float left = 1e9F, right = -1e9F, top = 1e9F, bottom = -1e9F;
     for (const InkPath& path : paths)
         for (const InkPoint& point : path) {
@@ -160,12 +160,12 @@ void place(std::vector<InkPath>& paths, Random& random) {
             bottom = std::max(bottom, point.y + point.radius);
         }
     constexpr float kMargin = 1.0F;
-    constexpr float kRoom = kDigitSize - 2 * kMargin;
-    const float scale = std::min({1.0F, kRoom / (right - left), kRoom / (bottom - top)});
-    const float free_x = kRoom - scale * (right - left), free_y = kRoom - scale * (bottom - top);
-    constexpr float kWander = 1.5F;
+    constexpr float kAvailable = kDigitSize - 2 * kMargin;
+    const float scale = std::min({1.0F, kAvailable / (right - left), kAvailable / (bottom - top)});
+    const float free_x = kAvailable - scale * (right - left), free_y = kAvailable - scale * (bottom - top);
+    constexpr float kMaxShift = 1.5F;
     const auto offset = [&](float free) {
-        return kMargin + std::clamp(free / 2 + random.uniform(-kWander, kWander), 0.0F, free);
+        return kMargin + std::clamp(free / 2 + random.uniform(-kMaxShift, kMaxShift), 0.0F, free);
     };
     const float x0 = offset(free_x), y0 = offset(free_y);
     for (InkPath& path : paths)
@@ -191,13 +191,13 @@ void ink_segment(Paper& paper, const InkPoint& from, const InkPoint& to, float s
             const float t = length_squared > 0 ? std::clamp((px * dx + py * dy) / length_squared, 0.0F, 1.0F) : 0.0F;
             const float ex = px - t * dx, ey = py - t * dy;
             const float distance = std::sqrt(ex * ex + ey * ey), radius = from.radius + t * (to.radius - from.radius);
-            const float covered = std::clamp((radius - distance) / softness + 0.5F, 0.0F, 1.0F);
+            const float coverage = std::clamp((radius - distance) / softness + 0.5F, 0.0F, 1.0F);
             float& pixel = paper[static_cast<std::size_t>(y * kDigitSize + x)];
-            pixel = std::max(pixel, covered * (from.ink + t * (to.ink - from.ink)));
+            pixel = std::max(pixel, coverage * (from.ink + t * (to.ink - from.ink)));
         }
 }
 
-Paper ink(const std::vector<InkPath>& paths, Random& random) {
+Paper render(const std::vector<InkPath>& paths, Random& random) {
     Paper paper{};
     const float softness = random.uniform(0.9F, 1.6F);  // pixels from full ink to none at the edge of a line
     for (const InkPath& path : paths)
@@ -230,8 +230,8 @@ SyntheticDigit draw_digit(std::uint64_t seed, std::uint64_t index) {
     apply_affine(paths, random);
     apply_elastic(paths, random);
     apply_pen(paths, random);
-    place(paths, random);
-    Paper paper = ink(paths, random);
+    fit_to_image(paths, random);
+    Paper paper = render(paths, random);
     apply_noise(paper, random);
     for (std::size_t i = 0; i < paper.size(); ++i)
         digit.pixels[i] = static_cast<std::uint8_t>(std::lround(255 * std::clamp(paper[i], 0.0F, 1.0F)));
@@ -247,22 +247,22 @@ InMemoryDataset draw_all(std::int64_t count, std::uint64_t seed, std::uint64_t f
     std::vector<std::int64_t> labels(static_cast<std::size_t>(count));
     // Each digit depends only on its index, so it does not matter which thread renders it.
     std::atomic<std::int64_t> next = 0;
-    const auto draw_some = [&] {
-        constexpr std::int64_t kAtOnce = 64;
-        for (std::int64_t begin = next.fetch_add(kAtOnce); begin < count; begin = next.fetch_add(kAtOnce))
-            for (std::int64_t i = begin; i < std::min(begin + kAtOnce, count); ++i) {
+    const auto draw_chunks = [&] {
+        constexpr std::int64_t kChunkSize = 64;
+        for (std::int64_t begin = next.fetch_add(kChunkSize); begin < count; begin = next.fetch_add(kChunkSize))
+            for (std::int64_t i = begin; i < std::min(begin + kChunkSize, count); ++i) {
                 const SyntheticDigit digit = draw_digit(seed, first + static_cast<std::uint64_t>(i));
-                const auto at = static_cast<std::size_t>(i);
-                labels[at] = digit.label;
-                std::ranges::copy(digit.pixels, pixels.begin() + static_cast<std::ptrdiff_t>(at * kPixels));
+                const auto index = static_cast<std::size_t>(i);
+                labels[index] = digit.label;
+                std::ranges::copy(digit.pixels, pixels.begin() + static_cast<std::ptrdiff_t>(index * kPixels));
             }
     };
     {
         std::vector<std::jthread> helpers;
         constexpr unsigned kMaxThreads = 16;
         for (unsigned i = 1; i < std::min(std::thread::hardware_concurrency(), kMaxThreads); ++i)
-            helpers.emplace_back(draw_some);
-        draw_some();
+            helpers.emplace_back(draw_chunks);
+        draw_chunks();
     }
     return {Shape{1, kDigitSize, kDigitSize}, std::move(pixels), std::move(labels), kLabels};
 }

@@ -17,7 +17,7 @@ std::size_t index_of(const Image& image, std::int64_t channel, std::int64_t row)
 }
 
 /// The only field of images. @throws ValueError if there is none, or several
-std::size_t image_among(const Example& example) {
+std::size_t find_image_field(const Example& example) {
     std::size_t found = example.size();
     for (std::size_t i = 0; i < example.size(); ++i) {
         if (example[i].dtype != DType::f32 || example[i].shape.rank() != 3) continue;
@@ -45,7 +45,7 @@ void Transform::operator()(Image& image, Random& random) const {
 void Transform::operator()(Example& example, Random& random) const {
     if (of_example_) return of_example_(example, random);
     if (!of_image_) throw ValueError("Transform: expected a function, got an empty one");
-    io::HostArray& array = example[image_among(example)];
+    io::HostArray& array = example[find_image_field(example)];
     Image image = to_image(array);
     of_image_(image, random);
     from_image(image, array);
@@ -81,9 +81,9 @@ Transform on_fields(std::vector<std::string> names, Transform transform) {
     if (!transform.of_image())
         throw ValueError("on_fields: expected a transform of an image, got a transform of an example");
     return [names = std::move(names), transform = std::move(transform)](Example& example, Random& random) {
-        const Random before = random;
+        const Random initial_random = random;
         for (const std::string& name : names) {
-            random = before;
+            random = initial_random;
             io::HostArray& array = example[position_of("on_fields", example.names(), name)];
             try {
                 Image image = to_image(array);
@@ -98,22 +98,22 @@ Transform on_fields(std::vector<std::string> names, Transform transform) {
     };
 }
 
-Transform normalize(std::vector<float> mean, std::vector<float> std) {
-    if (mean.size() != std.size() || mean.empty())
+Transform normalize(std::vector<float> mean, std::vector<float> stddev) {
+    if (mean.size() != stddev.size() || mean.empty())
         throw ShapeError(fmt::format("normalize: expected one mean and one std for each channel, got {} and {}",
-                                     mean.size(), std.size()));
+                                     mean.size(), stddev.size()));
     for (std::size_t c = 0; c < mean.size(); ++c)
-        if (!std::isfinite(mean[c]) || !std::isfinite(std[c]) || std[c] <= 0)
+        if (!std::isfinite(mean[c]) || !std::isfinite(stddev[c]) || stddev[c] <= 0)
             throw ValueError(
-                fmt::format("normalize: expected a finite mean and a std above 0, got {} and {}", mean[c], std[c]));
-    return [mean = std::move(mean), std = std::move(std)](Image& image, Random&) {
+                fmt::format("normalize: expected a finite mean and a std above 0, got {} and {}", mean[c], stddev[c]));
+    return [mean = std::move(mean), stddev = std::move(stddev)](Image& image, Random&) {
         if (std::cmp_not_equal(image.channels, mean.size()))
             throw ShapeError(
                 fmt::format("normalize: expected an image of {} channels, got {}", mean.size(), image.shape().str()));
         const auto plane = static_cast<std::size_t>(image.height * image.width);
         for (std::size_t c = 0; c < mean.size(); ++c)
             for (std::size_t i = c * plane; i < (c + 1) * plane; ++i)
-                image.pixels[i] = (image.pixels[i] - mean[c]) / std[c];
+                image.pixels[i] = (image.pixels[i] - mean[c]) / stddev[c];
     };
 }
 

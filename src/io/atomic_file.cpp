@@ -27,15 +27,15 @@ class HoldSizeSignal {
         sigset_t pending;
         sigpending(&pending);
         was_pending_ = sigismember(&pending, SIGXFSZ) == 1;
-        pthread_sigmask(SIG_BLOCK, &signal_, &before_);
+        pthread_sigmask(SIG_BLOCK, &signal_, &previous_mask_);
     }
     ~HoldSizeSignal() {
         const int error = errno;
         if (!was_pending_) {
-            const timespec at_once{};
-            while (sigtimedwait(&signal_, nullptr, &at_once) < 0 && errno == EINTR) continue;
+            const timespec no_wait{};
+            while (sigtimedwait(&signal_, nullptr, &no_wait) < 0 && errno == EINTR) continue;
         }
-        pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+        pthread_sigmask(SIG_SETMASK, &previous_mask_, nullptr);
         errno = error;
     }
     HoldSizeSignal(const HoldSizeSignal&) = delete;
@@ -43,7 +43,7 @@ class HoldSizeSignal {
 
   private:
     sigset_t signal_{};
-    sigset_t before_{};
+    sigset_t previous_mask_{};
     bool was_pending_ = false;
 };
 
@@ -51,9 +51,9 @@ fs::path follow_links(fs::path path) {
     constexpr int kMaxLinks = 40;  // the kernel's limit
     std::error_code ignored;
     for (int i = 0; i < kMaxLinks && fs::is_symlink(path, ignored); ++i) {
-        const fs::path aim = fs::read_symlink(path, ignored);
+        const fs::path link_target = fs::read_symlink(path, ignored);
         if (ignored) break;
-        path = path.parent_path() / aim;
+        path = path.parent_path() / link_target;
     }
     return path;
 }
@@ -71,14 +71,14 @@ void sync_folder(const fs::path& folder) {
 }  // namespace
 
 AtomicFile::AtomicFile(const fs::path& target) : target_(follow_links(target)) {
-    struct stat old {};
-    const bool exists = ::stat(target_.c_str(), &old) == 0;
-    if (exists && S_ISDIR(old.st_mode)) throw IoError("write", target_.string(), EISDIR);
+    struct stat existing {};
+    const bool exists = ::stat(target_.c_str(), &existing) == 0;
+    if (exists && S_ISDIR(existing.st_mode)) throw IoError("write", target_.string(), EISDIR);
     // A rename would replace /dev/null by a plain file.
-    if (exists && !S_ISREG(old.st_mode)) throw IoError("replace (not a plain file)", target_.string(), EINVAL);
+    if (exists && !S_ISREG(existing.st_mode)) throw IoError("replace (not a plain file)", target_.string(), EINVAL);
     open_temporary();
     // Some file systems have no permissions, so a failure is no error.
-    if (exists && ::fchmod(descriptor_, old.st_mode & 07777) != 0) errno = 0;
+    if (exists && ::fchmod(descriptor_, existing.st_mode & 07777) != 0) errno = 0;
 }
 
 void AtomicFile::open_temporary() {
@@ -98,12 +98,12 @@ void AtomicFile::open_temporary() {
         // The lock distinguishes a live writer from a leftover of a killed one. Between open and lock the other writer
         // may have renamed this file to its target, so the name must still refer to it. On file systems without locks
         // (some cluster file systems) locking is skipped: there, only one program may write a target at a time.
-        struct stat opened {};
-        struct stat named {};
+        struct stat opened_status {};
+        struct stat path_status {};
         const bool busy = ::flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-        if (!busy && ::fstat(descriptor, &opened) == 0 && ::lstat(temporary_.c_str(), &named) == 0 &&
-            opened.st_ino == named.st_ino && opened.st_dev == named.st_dev && S_ISREG(opened.st_mode) &&
-            opened.st_nlink == 1 && ::ftruncate(descriptor, 0) == 0) {
+        if (!busy && ::fstat(descriptor, &opened_status) == 0 && ::lstat(temporary_.c_str(), &path_status) == 0 &&
+            opened_status.st_ino == path_status.st_ino && opened_status.st_dev == path_status.st_dev &&
+            S_ISREG(opened_status.st_mode) && opened_status.st_nlink == 1 && ::ftruncate(descriptor, 0) == 0) {
             descriptor_ = descriptor;
             return;
         }
@@ -121,10 +121,10 @@ AtomicFile::~AtomicFile() {
 }
 
 void AtomicFile::write(std::span<const std::byte> bytes) {
-    constexpr std::size_t kMaxAtOnce = std::size_t{1} << 30;  // one write() takes less than 2 GiB
+    constexpr std::size_t kMaxWriteBytes = std::size_t{1} << 30;  // one write() takes less than 2 GiB
     const HoldSizeSignal hold;
     while (!bytes.empty()) {
-        const ssize_t written = ::write(descriptor_, bytes.data(), std::min(bytes.size(), kMaxAtOnce));
+        const ssize_t written = ::write(descriptor_, bytes.data(), std::min(bytes.size(), kMaxWriteBytes));
         if (written < 0 && errno == EINTR) continue;
         if (written < 0) throw IoError(fmt::format("write {} bytes to", bytes.size()), target_.string(), errno);
         bytes = bytes.subspan(static_cast<std::size_t>(written));

@@ -10,24 +10,24 @@
 namespace declivity::io {
 namespace {
 
-bool lit(char character, int column, int row) {
+bool is_set(char character, int column, int row) {
     if (column < 0 || column >= kGlyphWidth || row < 0 || row >= kGlyphHeight) return false;
     return (glyph_of(character)[static_cast<std::size_t>(row)] >> (kGlyphWidth - 1 - column) & 1) != 0;
 }
 
 // Returns whether a point of an enlarged character is ink. (u, v) are font pixels; diagonal neighbours are joined by
 // cutting and filling corners at 45 degrees, for smooth curves.
-bool inked(char character, double u, double v) {
+bool is_ink(char character, double u, double v) {
     const int column = static_cast<int>(std::floor(u)), row = static_cast<int>(std::floor(v));
     const double du = u - column - 0.5, dv = v - row - 0.5;  // relative to the centre of the font pixel
     const bool at_corner = std::abs(du) + std::abs(dv) > 0.5;
     const int side = du < 0 ? -1 : 1, end = dv < 0 ? -1 : 1;
-    const bool across = lit(character, column + side, row), along = lit(character, column, row + end);
-    const bool diagonal = lit(character, column + side, row + end);
-    if (!lit(character, column, row)) return at_corner && across && along && !diagonal;
-    if (!at_corner || across || along) return true;
+    const bool horizontal = is_set(character, column + side, row), vertical = is_set(character, column, row + end);
+    const bool diagonal = is_set(character, column + side, row + end);
+    if (!is_set(character, column, row)) return at_corner && horizontal && vertical && !diagonal;
+    if (!at_corner || horizontal || vertical) return true;
     // A corner is cut only where the stroke turns: if it continues on both other sides.
-    const bool turns = lit(character, column - side, row) && lit(character, column, row - end);
+    const bool turns = is_set(character, column - side, row) && is_set(character, column, row - end);
     return diagonal || !turns;
 }
 
@@ -63,11 +63,13 @@ void Canvas::line(double x0, double y0, double x1, double y1, Color color, doubl
     if (!std::isfinite(x0 + y0 + x1 + y1 + width) || width <= 0) return;
     // Coverage of a pixel from its distance to the segment: 1 within the line, falling to 0 over one pixel at the edge.
     const double radius = width / 2, reach = radius + 1;
-    const auto within = [](double value, int limit) { return static_cast<int>(std::clamp(value, -1.0, limit + 1.0)); };
-    const int left = std::max(0, within(std::floor(std::min(x0, x1) - reach), image_.width));
-    const int right = std::min(image_.width - 1, within(std::ceil(std::max(x0, x1) + reach), image_.width));
-    const int top = std::max(0, within(std::floor(std::min(y0, y1) - reach), image_.height));
-    const int bottom = std::min(image_.height - 1, within(std::ceil(std::max(y0, y1) + reach), image_.height));
+    const auto clamp_to_image = [](double value, int limit) {
+        return static_cast<int>(std::clamp(value, -1.0, limit + 1.0));
+    };
+    const int left = std::max(0, clamp_to_image(std::floor(std::min(x0, x1) - reach), image_.width));
+    const int right = std::min(image_.width - 1, clamp_to_image(std::ceil(std::max(x0, x1) + reach), image_.width));
+    const int top = std::max(0, clamp_to_image(std::floor(std::min(y0, y1) - reach), image_.height));
+    const int bottom = std::min(image_.height - 1, clamp_to_image(std::ceil(std::max(y0, y1) + reach), image_.height));
     const double dx = x1 - x0, dy = y1 - y0, length_squared = dx * dx + dy * dy;
     for (int y = top; y <= bottom; ++y)
         for (int x = left; x <= right; ++x) {
@@ -86,11 +88,11 @@ void Canvas::letter(int x, int y, char character, Color color, int scale, bool u
         for (int column = 0; column < kGlyphWidth * scale; ++column) {
             double coverage = 0;
             if (scale == 1) {
-                coverage = lit(character, column, row) ? 1 : 0;
+                coverage = is_set(character, column, row) ? 1 : 0;
             } else {
                 for (int i = 0; i < kSamples * kSamples; ++i)
-                    coverage += inked(character, (column + (i % kSamples + 0.5) / kSamples) / scale,
-                                      (row + (i / kSamples + 0.5) / kSamples) / scale)
+                    coverage += is_ink(character, (column + (i % kSamples + 0.5) / kSamples) / scale,
+                                       (row + (i / kSamples + 0.5) / kSamples) / scale)
                                     ? 1.0 / (kSamples * kSamples)
                                     : 0.0;
             }

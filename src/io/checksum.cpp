@@ -63,12 +63,12 @@ std::string checksum_of(const Safetensors& content) {
 }
 
 void require_checksum(const std::string& file, const Safetensors& content) {
-    const auto stated = content.metadata.find(kChecksumKey);
-    if (stated == content.metadata.end()) return;
-    if (const std::string found = checksum_of(content); found != stated->second)
+    const auto stored = content.metadata.find(kChecksumKey);
+    if (stored == content.metadata.end()) return;
+    if (const std::string computed = checksum_of(content); computed != stored->second)
         throw FormatError(
             file, kSafetensorsLengthBytes,
-            fmt::format("the file is damaged: expected content with checksum {}, got {}", stated->second, found));
+            fmt::format("the file is damaged: expected content with checksum {}, got {}", stored->second, computed));
 }
 
 }  // namespace declivity::io

@@ -128,13 +128,13 @@ constexpr std::array<Glyph, kCount + 1> kGlyphs = [] {
 }();
 
 // A row of another width would shift all of its pixels.
-constexpr bool all_rows_are_whole() {
+constexpr bool all_rows_have_glyph_width() {
     for (const std::string_view drawing : kDrawings)
         for (std::size_t i = 0; i < drawing.size(); ++i)
             if ((drawing[i] == ' ') != (i % (kGlyphWidth + 1) == kGlyphWidth)) return false;
     return true;
 }
-static_assert(all_rows_are_whole());
+static_assert(all_rows_have_glyph_width());
 
 }  // namespace
 

@@ -19,36 +19,36 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Block format of a type: `elements` per block of `bytes`, and the array type if it is not quantised.
-struct Stored {
+struct TypeFormat {
     GgufType type;
     const char* name;
     std::int64_t elements, bytes;
     DType dtype;
 };
 
-constexpr std::array<Stored, 16> kTypes{{{GgufType::f32, "f32", 1, 4, DType::f32},
-                                         {GgufType::f16, "f16", 1, 2, DType::f16},
-                                         {GgufType::q4_0, "q4_0", 32, 18, DType::f32},
-                                         {GgufType::q4_1, "q4_1", 32, 20, DType::f32},
-                                         {GgufType::q5_0, "q5_0", 32, 22, DType::f32},
-                                         {GgufType::q5_1, "q5_1", 32, 24, DType::f32},
-                                         {GgufType::q8_0, "q8_0", 32, 34, DType::f32},
-                                         {GgufType::q4_k, "q4_k", 256, 144, DType::f32},
-                                         {GgufType::q5_k, "q5_k", 256, 176, DType::f32},
-                                         {GgufType::q6_k, "q6_k", 256, 210, DType::f32},
-                                         {GgufType::i8, "i8", 1, 1, DType::i8},
-                                         {GgufType::i16, "i16", 1, 2, DType::i16},
-                                         {GgufType::i32, "i32", 1, 4, DType::i32},
-                                         {GgufType::i64, "i64", 1, 8, DType::i64},
-                                         {GgufType::f64, "f64", 1, 8, DType::f64},
-                                         {GgufType::bf16, "bf16", 1, 2, DType::bf16}}};
+constexpr std::array<TypeFormat, 16> kTypes{{{GgufType::f32, "f32", 1, 4, DType::f32},
+                                             {GgufType::f16, "f16", 1, 2, DType::f16},
+                                             {GgufType::q4_0, "q4_0", 32, 18, DType::f32},
+                                             {GgufType::q4_1, "q4_1", 32, 20, DType::f32},
+                                             {GgufType::q5_0, "q5_0", 32, 22, DType::f32},
+                                             {GgufType::q5_1, "q5_1", 32, 24, DType::f32},
+                                             {GgufType::q8_0, "q8_0", 32, 34, DType::f32},
+                                             {GgufType::q4_k, "q4_k", 256, 144, DType::f32},
+                                             {GgufType::q5_k, "q5_k", 256, 176, DType::f32},
+                                             {GgufType::q6_k, "q6_k", 256, 210, DType::f32},
+                                             {GgufType::i8, "i8", 1, 1, DType::i8},
+                                             {GgufType::i16, "i16", 1, 2, DType::i16},
+                                             {GgufType::i32, "i32", 1, 4, DType::i32},
+                                             {GgufType::i64, "i64", 1, 8, DType::i64},
+                                             {GgufType::f64, "f64", 1, 8, DType::f64},
+                                             {GgufType::bf16, "bf16", 1, 2, DType::bf16}}};
 
-const Stored* find(std::uint32_t number) {
-    for (const Stored& stored : kTypes)
-        if (static_cast<std::uint32_t>(stored.type) == number) return &stored;
+const TypeFormat* find_format(std::uint32_t number) {
+    for (const TypeFormat& format : kTypes)
+        if (static_cast<std::uint32_t>(format.type) == number) return &format;
     return nullptr;
 }
-const Stored& stored(GgufType type) { return *find(static_cast<std::uint32_t>(type)); }
+const TypeFormat& format_of(GgufType type) { return *find_format(static_cast<std::uint32_t>(type)); }
 
 // Numbers of a file are little-endian, like all supported machines.
 static_assert(std::endian::native == std::endian::little);
@@ -56,7 +56,7 @@ static_assert(std::endian::native == std::endian::little);
 /// Sizes of metadata value types, by their number; 0 for types of variable size.
 constexpr std::array<std::uint8_t, 13> kValueBytes{1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
 constexpr std::uint32_t kTextType = 8, kListType = 9;
-constexpr int kDeepestList = 3;
+constexpr int kMaxListDepth = 3;
 
 template <class T>
 T number_at(const std::byte* bytes) {
@@ -122,9 +122,9 @@ class GgufHead {
 
     [[nodiscard]] std::uint64_t position() const { return position_; }
     [[nodiscard]] std::uint64_t size() const { return file_.size(); }
-    [[nodiscard]] std::uint64_t left() const { return file_.size() - std::min(file_.size(), position_); }
-    [[noreturn]] void fail(std::uint64_t at, const std::string& found) const {
-        throw FormatError(file_.name(), at, found);
+    [[nodiscard]] std::uint64_t remaining() const { return file_.size() - std::min(file_.size(), position_); }
+    [[noreturn]] void fail(std::uint64_t offset, const std::string& what) const {
+        throw FormatError(file_.name(), offset, what);
     }
 
   private:
@@ -133,22 +133,23 @@ class GgufHead {
             fail(position_ - 4, fmt::format("a value of type {}, expected 0 .. {}", type, kValueBytes.size() - 1));
     }
     std::size_t length_of(const char* what) {
-        const std::uint64_t at = position_, length = number<std::uint64_t>();
-        if (length > left()) fail(at, fmt::format("{} of {} bytes, of which the file has {}", what, length, left()));
+        const std::uint64_t offset = position_, length = number<std::uint64_t>();
+        if (length > remaining())
+            fail(offset, fmt::format("{} of {} bytes, of which the file has {}", what, length, remaining()));
         return static_cast<std::size_t>(length);
     }
     /// @param depth of enclosing lists
     GgufList list(int depth) {
-        const std::uint64_t at = position_;
+        const std::uint64_t offset = position_;
         GgufList values;
         values.type_ = number<std::uint32_t>();
         check_type(values.type_);
         const auto count = number<std::uint64_t>();
-        if (depth >= kDeepestList) fail(at, fmt::format("lists nested deeper than {}", kDeepestList));
+        if (depth >= kMaxListDepth) fail(offset, fmt::format("lists nested deeper than {}", kMaxListDepth));
         const bool texts = values.type_ == kTextType, lists = values.type_ == kListType;
-        const std::uint64_t each = texts ? 8 : lists ? 12 : kValueBytes[values.type_];  // minimum size
-        if (count > left() / each)
-            fail(at, fmt::format("a list of {} values, of which the file has {} bytes", count, left()));
+        const std::uint64_t item_bytes = texts ? 8 : lists ? 12 : kValueBytes[values.type_];  // minimum size
+        if (count > remaining() / item_bytes)
+            fail(offset, fmt::format("a list of {} values, of which the file has {} bytes", count, remaining()));
         values.count_ = static_cast<std::size_t>(count);
         if (texts) {
             values.ends_.reserve(values.count_);
@@ -161,7 +162,7 @@ class GgufHead {
         } else if (lists) {
             for (std::size_t i = 0; i < values.count_; ++i) values.lists_.push_back(list(depth + 1));
         } else {
-            values.bytes_.resize(values.count_ * static_cast<std::size_t>(each));
+            values.bytes_.resize(values.count_ * static_cast<std::size_t>(item_bytes));
             read(values.bytes_);
         }
         return values;
@@ -171,27 +172,27 @@ class GgufHead {
         while (done < bytes.size()) {
             if (used_ == buffered_.size()) {
                 // A long string is read directly into its memory.
-                if (bytes.size() - done >= kBuffer) {
+                if (bytes.size() - done >= kBufferBytes) {
                     file_.read(bytes.subspan(done));
                     done = bytes.size();
                     break;
                 }
-                buffered_.resize(kBuffer);
+                buffered_.resize(kBufferBytes);
                 buffered_.resize(file_.read_some(buffered_));
                 used_ = 0;
                 if (buffered_.empty())
                     fail(position_ + done,
                          fmt::format("the file ends where {} more bytes are expected", bytes.size() - done));
             }
-            const std::size_t some = std::min(bytes.size() - done, buffered_.size() - used_);
-            std::memcpy(bytes.data() + done, buffered_.data() + used_, some);
-            done += some;
-            used_ += some;
+            const std::size_t chunk = std::min(bytes.size() - done, buffered_.size() - used_);
+            std::memcpy(bytes.data() + done, buffered_.data() + used_, chunk);
+            done += chunk;
+            used_ += chunk;
         }
         position_ += done;
     }
 
-    static constexpr std::size_t kBuffer = std::size_t{1} << 16;
+    static constexpr std::size_t kBufferBytes = std::size_t{1} << 16;
     InputFile& file_;
     std::vector<std::byte> buffered_;
     std::size_t used_ = 0;
@@ -225,28 +226,29 @@ std::pair<float, float> scale_of(const std::uint8_t* scales, int j) {
 }
 
 /// Blocks of 32 with 4 or 5 bits: d q + m, the first half in the low bits of bytes, the second in the high ones.
-void expand_32(float d, float m, int low, const std::uint8_t* fifth, const std::uint8_t* quarters, float* to) {
+void expand_32(float d, float m, int zero_point, const std::uint8_t* fifth_bits, const std::uint8_t* nibbles,
+               float* to) {
     std::uint32_t high = 0;
-    if (fifth != nullptr) std::memcpy(&high, fifth, 4);
+    if (fifth_bits != nullptr) std::memcpy(&high, fifth_bits, 4);
     for (int j = 0; j < 16; ++j) {
-        const int a = (quarters[j] & 15) | static_cast<int>((high >> j & 1) << 4),
-                  b = (quarters[j] >> 4) | static_cast<int>((high >> (j + 16) & 1) << 4);
-        to[j] = d * static_cast<float>(a - low) + m;
-        to[j + 16] = d * static_cast<float>(b - low) + m;
+        const int a = (nibbles[j] & 15) | static_cast<int>((high >> j & 1) << 4),
+                  b = (nibbles[j] >> 4) | static_cast<int>((high >> (j + 16) & 1) << 4);
+        to[j] = d * static_cast<float>(a - zero_point) + m;
+        to[j + 16] = d * static_cast<float>(b - zero_point) + m;
     }
 }
 
 /// Blocks of 256 with 4 or 5 bits, in eight sub-blocks with a scale and a minimum each.
-void expand_256(const std::uint8_t* block, bool five, float* to) {
-    const float d = half_at(block), least = half_at(block + 2);
-    const std::uint8_t *scales = block + 4, *fifth = block + 16, *quarters = fifth + (five ? 32 : 0);
-    for (int part = 0; part < 8; ++part) {
-        const auto [scale, minimum] = scale_of(scales, part);
-        const std::uint8_t* bytes = quarters + part / 2 * 32;
+void expand_256(const std::uint8_t* block, bool five_bits, float* to) {
+    const float d = half_at(block), d_min = half_at(block + 2);
+    const std::uint8_t *scales = block + 4, *fifth_bits = block + 16, *nibbles = fifth_bits + (five_bits ? 32 : 0);
+    for (int sub_block = 0; sub_block < 8; ++sub_block) {
+        const auto [scale, minimum] = scale_of(scales, sub_block);
+        const std::uint8_t* bytes = nibbles + sub_block / 2 * 32;
         for (int i = 0; i < 32; ++i) {
-            int q = part % 2 == 0 ? bytes[i] & 15 : bytes[i] >> 4;
-            if (five) q |= (fifth[i] >> part & 1) << 4;
-            to[part * 32 + i] = d * scale * static_cast<float>(q) - least * minimum;
+            int q = sub_block % 2 == 0 ? bytes[i] & 15 : bytes[i] >> 4;
+            if (five_bits) q |= (fifth_bits[i] >> sub_block & 1) << 4;
+            to[sub_block * 32 + i] = d * scale * static_cast<float>(q) - d_min * minimum;
         }
     }
 }
@@ -291,9 +293,9 @@ void expand(GgufType type, const std::uint8_t* block, float* to) {
 
 }  // namespace
 
-const char* name_of(GgufType type) { return stored(type).name; }
-std::int64_t block_elements(GgufType type) { return stored(type).elements; }
-std::int64_t block_bytes(GgufType type) { return stored(type).bytes; }
+const char* name_of(GgufType type) { return format_of(type).name; }
+std::int64_t block_elements(GgufType type) { return format_of(type).elements; }
+std::int64_t block_bytes(GgufType type) { return format_of(type).bytes; }
 
 namespace {
 
@@ -312,23 +314,23 @@ GgufReader::GgufReader(const fs::path& path) {
     const auto arrays = head.number<std::uint64_t>(), values = head.number<std::uint64_t>();
     std::uint64_t alignment = 32;
     for (std::uint64_t i = 0; i < values; ++i) {
-        const std::uint64_t at = head.position();
+        const std::uint64_t offset = head.position();
         const std::string key = head.text("a key");
         const auto type = head.number<std::uint32_t>();
-        if (!metadata_.emplace(key, head.value(type)).second) head.fail(at, fmt::format("duplicate key '{}'", key));
+        if (!metadata_.emplace(key, head.value(type)).second) head.fail(offset, fmt::format("duplicate key '{}'", key));
         if (key != "general.alignment") continue;
-        const auto* number = std::get_if<std::uint64_t>(&metadata_.at(key).value);
-        if (number == nullptr || !std::has_single_bit(*number) || *number > (1U << 20))
-            head.fail(at, "general.alignment that is not a power of 2 up to 2^20");
-        alignment = *number;
+        const auto* value = std::get_if<std::uint64_t>(&metadata_.at(key).value);
+        if (value == nullptr || !std::has_single_bit(*value) || *value > (1U << 20))
+            head.fail(offset, "general.alignment that is not a power of 2 up to 2^20");
+        alignment = *value;
     }
-    std::vector<std::pair<std::string, std::uint64_t>> places;
+    std::vector<std::pair<std::string, std::uint64_t>> entry_offsets;
     for (std::uint64_t i = 0; i < arrays; ++i) {
-        const std::uint64_t at = head.position();
+        const std::uint64_t offset = head.position();
         const std::string name = head.text("a name");
         const auto rank = head.number<std::uint32_t>();
         if (rank > static_cast<std::uint32_t>(Shape::kMaxRank))
-            head.fail(at, fmt::format("'{}' of {} axes, expected {} at most", name, rank, Shape::kMaxRank));
+            head.fail(offset, fmt::format("'{}' of {} axes, expected {} at most", name, rank, Shape::kMaxRank));
         std::vector<std::int64_t> sizes;
         // Sizes of 0 are left out of the product: the strides of such a shape must not overflow either.
         std::uint64_t elements = 1;
@@ -337,45 +339,47 @@ GgufReader::GgufReader(const fs::path& path) {
             const auto size = head.number<std::uint64_t>();
             const std::uint64_t factor = std::max<std::uint64_t>(size, 1);
             if (factor > kMaxElements || elements > kMaxElements / factor)
-                head.fail(at, fmt::format("'{}' of more than 2^40 elements", name));
+                head.fail(offset, fmt::format("'{}' of more than 2^40 elements", name));
             sizes.push_back(static_cast<std::int64_t>(size));
             elements *= factor;
             empty = empty || size == 0;
         }
         if (empty) elements = 0;
-        const auto number = head.number<std::uint32_t>();
-        const Stored* type = find(number);
-        if (type == nullptr) head.fail(at, fmt::format("'{}' of type {}, which is not supported", name, number));
-        if (rank == 0 ? type->elements != 1 : sizes[0] % type->elements != 0)
-            head.fail(at,
-                      fmt::format("'{}' with rows that are not multiples of the block size {}", name, type->elements));
-        Array array{type->type,
-                    {},
-                    head.number<std::uint64_t>(),
-                    elements / static_cast<std::uint64_t>(type->elements) * static_cast<std::uint64_t>(type->bytes)};
+        const auto type_id = head.number<std::uint32_t>();
+        const TypeFormat* format = find_format(type_id);
+        if (format == nullptr) head.fail(offset, fmt::format("'{}' of type {}, which is not supported", name, type_id));
+        if (rank == 0 ? format->elements != 1 : sizes[0] % format->elements != 0)
+            head.fail(offset, fmt::format("'{}' with rows that are not multiples of the block size {}", name,
+                                          format->elements));
+        Array array{
+            format->type,
+            {},
+            head.number<std::uint64_t>(),
+            elements / static_cast<std::uint64_t>(format->elements) * static_cast<std::uint64_t>(format->bytes)};
         for (auto size = sizes.rbegin(); size != sizes.rend(); ++size) array.shape.push_back(*size);
-        if (array.begin % alignment != 0) head.fail(at, fmt::format("'{}' that is not aligned", name));
-        if (!arrays_.emplace(name, array).second) head.fail(at, fmt::format("duplicate array '{}'", name));
-        places.emplace_back(name, at);
+        if (array.begin % alignment != 0) head.fail(offset, fmt::format("'{}' that is not aligned", name));
+        if (!arrays_.emplace(name, array).second) head.fail(offset, fmt::format("duplicate array '{}'", name));
+        entry_offsets.emplace_back(name, offset);
     }
     const std::uint64_t data = (head.position() + alignment - 1) / alignment * alignment;
-    const std::uint64_t room = head.size() - std::min(head.size(), data);
+    const std::uint64_t data_bytes = head.size() - std::min(head.size(), data);
     struct Extent {
-        std::uint64_t begin, end, at;
+        std::uint64_t begin, end, entry_offset;
         const std::string* name;
     };
     std::vector<Extent> extents;
-    for (const auto& [name, at] : places) {
+    for (const auto& [name, entry_offset] : entry_offsets) {
         Array& array = arrays_.at(name);
-        if (array.begin > room || array.bytes > room - array.begin)
-            head.fail(at, fmt::format("'{}' that ends after the end of the file", name));
+        if (array.begin > data_bytes || array.bytes > data_bytes - array.begin)
+            head.fail(entry_offset, fmt::format("'{}' that ends after the end of the file", name));
         array.begin += data;
-        if (array.bytes > 0) extents.push_back({array.begin, array.begin + array.bytes, at, &name});
+        if (array.bytes > 0) extents.push_back({array.begin, array.begin + array.bytes, entry_offset, &name});
     }
     std::ranges::sort(extents, {}, &Extent::begin);
     for (std::size_t i = 1; i < extents.size(); ++i)
         if (extents[i].begin < extents[i - 1].end)
-            head.fail(extents[i].at, fmt::format("'{}' that overlaps '{}'", *extents[i].name, *extents[i - 1].name));
+            head.fail(extents[i].entry_offset,
+                      fmt::format("'{}' that overlaps '{}'", *extents[i].name, *extents[i - 1].name));
 }
 
 const std::string& GgufReader::text(const std::string& key) const {
@@ -389,9 +393,9 @@ const std::string& GgufReader::text(const std::string& key) const {
 double GgufReader::number(const std::string& key) const {
     if (const auto found = metadata_.find(key); found != metadata_.end()) {
         const auto& value = found->second.value;
-        if (const auto* one = std::get_if<std::uint64_t>(&value)) return static_cast<double>(*one);
-        if (const auto* one = std::get_if<std::int64_t>(&value)) return static_cast<double>(*one);
-        if (const auto* one = std::get_if<double>(&value)) return *one;
+        if (const auto* number = std::get_if<std::uint64_t>(&value)) return static_cast<double>(*number);
+        if (const auto* number = std::get_if<std::int64_t>(&value)) return static_cast<double>(*number);
+        if (const auto* number = std::get_if<double>(&value)) return *number;
     }
     throw ValueError(fmt::format("GgufReader::number: there is no number '{}'", key));
 }
@@ -405,19 +409,22 @@ std::vector<std::byte> GgufReader::read_stored(const std::string& name) const {
 HostArray GgufReader::read(const std::string& name) const {
     std::vector<std::byte> bytes = read_stored(name);
     const Array& array = arrays_.at(name);
-    const Stored& type = stored(array.type);
-    if (type.elements == 1) return {type.dtype, array.shape, std::move(bytes)};
+    const TypeFormat& format = format_of(array.type);
+    if (format.elements == 1) return {format.dtype, array.shape, std::move(bytes)};
     return HostArray::of(array.shape, dequantize(array.type, bytes));
 }
 
 std::vector<float> dequantize(GgufType type, std::span<const std::byte> bytes) {
-    const Stored& of = stored(type);
-    const auto block = static_cast<std::size_t>(of.bytes), elements = static_cast<std::size_t>(of.elements);
-    if (of.elements == 1 || bytes.size() % block != 0)
-        throw ValueError(fmt::format("dequantize: expected whole blocks, got {} bytes of {}", bytes.size(), of.name));
-    std::vector<float> out(bytes.size() / block * elements);
+    const TypeFormat& format = format_of(type);
+    const auto block_size = static_cast<std::size_t>(format.bytes),
+               elements = static_cast<std::size_t>(format.elements);
+    if (format.elements == 1 || bytes.size() % block_size != 0)
+        throw ValueError(
+            fmt::format("dequantize: expected whole blocks, got {} bytes of {}", bytes.size(), format.name));
+    std::vector<float> out(bytes.size() / block_size * elements);
     const auto* from = reinterpret_cast<const std::uint8_t*>(bytes.data());
-    for (std::size_t i = 0; i < bytes.size() / block; ++i) expand(type, from + i * block, out.data() + i * elements);
+    for (std::size_t i = 0; i < bytes.size() / block_size; ++i)
+        expand(type, from + i * block_size, out.data() + i * elements);
     return out;
 }
 

@@ -39,10 +39,10 @@ struct GzipFile::State {
     [[nodiscard]] std::uint64_t file_offset() const { return file.position() - (filled - used); }
 
     std::size_t copy(std::span<std::byte> bytes) {
-        const std::size_t from_buffer = std::min(bytes.size(), filled - used);
-        std::copy_n(input.data() + used, from_buffer, bytes.data());
-        used += from_buffer;
-        return from_buffer + file.read_some(bytes.subspan(from_buffer));
+        const std::size_t buffered = std::min(bytes.size(), filled - used);
+        std::copy_n(input.data() + used, buffered, bytes.data());
+        used += buffered;
+        return buffered + file.read_some(bytes.subspan(buffered));
     }
 
     std::size_t inflate_some(std::span<std::byte> bytes);
@@ -75,15 +75,15 @@ std::size_t GzipFile::State::inflate_some(std::span<std::byte> bytes) {
     while (done < bytes.size()) {
         if (member_ended && !next_member()) break;
         if (used == filled) refill();
-        const std::size_t room = std::min<std::size_t>(bytes.size() - done, std::numeric_limits<uInt>::max());
+        const std::size_t out_space = std::min<std::size_t>(bytes.size() - done, std::numeric_limits<uInt>::max());
         stream.next_in = reinterpret_cast<Bytef*>(input.data() + used);
         stream.avail_in = static_cast<uInt>(filled - used);
         stream.next_out = reinterpret_cast<Bytef*>(bytes.data() + done);
-        stream.avail_out = static_cast<uInt>(room);
+        stream.avail_out = static_cast<uInt>(out_space);
         const bool no_input = filled == 0;
         const int code = inflate(&stream, Z_NO_FLUSH);
         used = filled - stream.avail_in;
-        const std::size_t produced = room - stream.avail_out;
+        const std::size_t produced = out_space - stream.avail_out;
         done += produced;
         if (code == Z_STREAM_END) {
             member_ended = true;

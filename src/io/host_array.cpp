@@ -24,7 +24,7 @@ std::vector<double> HostArray::to_doubles() const {
 void HostArray::check(const char* function) const {
     // Divided step by step, since the product of an invalid shape could overflow.
     std::size_t elements = bytes.size() / size_of(dtype);
-    bool fits = bytes.size() % size_of(dtype) == 0;
+    bool consistent = bytes.size() % size_of(dtype) == 0;
     bool empty = false;
     for (const std::int64_t extent : shape) {
         if (extent < 0)
@@ -33,18 +33,19 @@ void HostArray::check(const char* function) const {
     }
     for (const std::int64_t extent : shape) {
         if (empty) break;
-        fits = fits && elements % static_cast<std::size_t>(extent) == 0;
+        consistent = consistent && elements % static_cast<std::size_t>(extent) == 0;
         elements /= static_cast<std::size_t>(extent);
     }
-    fits = fits && elements == (empty ? 0U : 1U);
-    if (!fits)
+    consistent = consistent && elements == (empty ? 0U : 1U);
+    if (!consistent)
         throw ShapeError(fmt::format("{}: expected {} values of type {} and {} bytes each, got {} bytes", function,
                                      shape.str(), name_of(dtype), size_of(dtype), bytes.size()));
 }
 
-void HostArray::check_type(const char* function, DType wanted) const {
-    if (dtype != wanted)
-        throw TypeError(fmt::format("{}: expected {}, got an array of {}", function, name_of(wanted), name_of(dtype)));
+void HostArray::check_type(const char* function, DType expected) const {
+    if (dtype != expected)
+        throw TypeError(
+            fmt::format("{}: expected {}, got an array of {}", function, name_of(expected), name_of(dtype)));
 }
 
 }  // namespace declivity::io

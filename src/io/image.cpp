@@ -9,16 +9,16 @@
 namespace declivity::io {
 namespace {
 
-constexpr int kLargestSide = 1 << 24;
+constexpr int kMaxSide = 1 << 24;
 
 std::size_t count_of(int width, int height, int channels) {
     return static_cast<std::size_t>(width) * static_cast<std::size_t>(height) * static_cast<std::size_t>(channels);
 }
 
 void check_sizes(const char* function, int width, int height, int channels) {
-    if (width < 1 || height < 1 || width > kLargestSide || height > kLargestSide || (channels != 1 && channels != 3))
+    if (width < 1 || height < 1 || width > kMaxSide || height > kMaxSide || (channels != 1 && channels != 3))
         throw ValueError(fmt::format("{}: expected sizes in [1, {}] and 1 or 3 channels, got {} x {} with {}", function,
-                                     kLargestSide, width, height, channels));
+                                     kMaxSide, width, height, channels));
 }
 
 }  // namespace
@@ -29,9 +29,9 @@ Image8 Image8::filled(int width, int height, int channels, std::uint8_t value) {
 }
 
 Image8 Image8::from_planes(std::span<const float> values, const Shape& shape) {
-    const bool fits = shape.rank() == 3 && (shape[0] == 1 || shape[0] == 3) && shape[1] >= 1 && shape[2] >= 1 &&
-                      shape[1] <= kLargestSide && shape[2] <= kLargestSide;
-    if (!fits || std::cmp_not_equal(values.size(), shape.numel()))
+    const bool valid_shape = shape.rank() == 3 && (shape[0] == 1 || shape[0] == 3) && shape[1] >= 1 && shape[2] >= 1 &&
+                             shape[1] <= kMaxSide && shape[2] <= kMaxSide;
+    if (!valid_shape || std::cmp_not_equal(values.size(), shape.numel()))
         throw ShapeError(
             fmt::format("Image8::from_planes: expected shape [1 or 3, height, width], got {} values of shape {}",
                         values.size(), shape.str()));

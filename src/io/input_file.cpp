@@ -13,7 +13,7 @@
 namespace declivity::io {
 namespace {
 
-std::int64_t modified_at(const struct stat& status) {
+std::int64_t modification_time(const struct stat& status) {
     return static_cast<std::int64_t>(status.st_mtim.tv_sec) * 1'000'000'000 + status.st_mtim.tv_nsec;
 }
 
@@ -31,7 +31,7 @@ InputFile::InputFile(const std::filesystem::path& path) : name_(path.string()) {
         throw IoError("open", name_, error);
     }
     if (S_ISREG(status.st_mode)) size_ = static_cast<std::uint64_t>(status.st_size);
-    modified_ = modified_at(status);
+    modified_ = modification_time(status);
 }
 
 InputFile::~InputFile() { ::close(descriptor_); }
@@ -65,13 +65,13 @@ std::vector<std::byte> InputFile::read_at(std::uint64_t position, std::uint64_t 
     struct stat status {};
     if (::fstat(descriptor_, &status) != 0) throw IoError("examine", name_, errno);
     const auto size = static_cast<std::uint64_t>(status.st_size);
-    if (size != size_ || modified_at(status) != modified_)
+    if (size != size_ || modification_time(status) != modified_)
         throw FormatError(name_, std::min(size, size_),
                           fmt::format("expected an unchanged file of {} bytes, got one that was modified "
                                       "since it was opened, with {} bytes",
                                       size_, size));
-    const auto refuse = [&](std::uint64_t at) {
-        throw FormatError(name_, at,
+    const auto refuse = [&](std::uint64_t offset) {
+        throw FormatError(name_, offset,
                           fmt::format("expected {} bytes from byte {} on, got the end of the file", count, position));
     };
     if (position > size_ || count > size_ - position) refuse(size_);

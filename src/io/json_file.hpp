@@ -13,10 +13,10 @@ namespace declivity::io {
 /// A JSON file whose root is an object.
 class JsonFile {
   public:
-    /// @param most size limit in bytes
+    /// @param max_bytes size limit
     /// @throws FormatError if it is larger, not valid JSON, nested deeper than detail::kMaxJsonDepth, or not an object;
     /// IoError
-    explicit JsonFile(const std::filesystem::path& path, std::uint64_t most = detail::JsonLimits{}.bytes);
+    explicit JsonFile(const std::filesystem::path& path, std::uint64_t max_bytes = detail::JsonLimits{}.bytes);
 
     [[nodiscard]] const std::string& name() const noexcept { return name_; }
     [[nodiscard]] const nlohmann::json& root() const noexcept { return root_; }

@@ -25,21 +25,21 @@ constexpr const char *kPrefix = "base_model.model.", *kWeights = "adapter_model.
 
 /// Tensors of all adapters under PEFT's names.
 std::map<std::string, Tensor> tensors_of(const nn::Module& model) {
-    std::map<std::string, Tensor> all;
-    for (const nn::AdaptedLinear& one : nn::adapted_layers(model)) {
-        all.emplace(fmt::format("{}{}.lora_A.weight", kPrefix, one.name), one.layer->lora()->a());
-        all.emplace(fmt::format("{}{}.lora_B.weight", kPrefix, one.name), one.layer->lora()->b());
+    std::map<std::string, Tensor> tensors;
+    for (const nn::AdaptedLinear& adapted : nn::adapted_layers(model)) {
+        tensors.emplace(fmt::format("{}{}.lora_A.weight", kPrefix, adapted.name), adapted.layer->lora()->a());
+        tensors.emplace(fmt::format("{}{}.lora_B.weight", kPrefix, adapted.name), adapted.layer->lora()->b());
     }
-    return all;
+    return tensors;
 }
 
-/// A member of the file, checked by `fits`.
-template <class T, class Fits>
-void read(const JsonFile& file, const char* key, const char* wants, T& to, Fits fits) {
+/// A member of the file, checked by `is_valid`.
+template <class T, class Predicate>
+void read(const JsonFile& file, const char* key, const char* expected, T& value, Predicate is_valid) {
     const auto found = file.root().find(key);
     if (found == file.root().end() || found->is_null()) return;
-    if (!fits(*found)) file.fail(key, fmt::format("expected {} as '{}'", wants, key));
-    to = found->get<T>();
+    if (!is_valid(*found)) file.fail(key, fmt::format("expected {} as '{}'", expected, key));
+    value = found->get<T>();
 }
 
 nn::LoraOptions read_config(const std::filesystem::path& path) {
@@ -50,16 +50,17 @@ nn::LoraOptions read_config(const std::filesystem::path& path) {
     nn::LoraOptions options;
     std::string type = "LORA", bias = "none";
     read(file, "peft_type", "\"LORA\"", type, [](const json& entry) { return entry.is_string() && entry == "LORA"; });
-    read(file, "bias", "\"none\"", bias, [](const json& one) { return one.is_string() && one == "none"; });
-    read(file, "r", "a number in 1 .. 65536", options.r, [](const json& one) {
-        return one.is_number_integer() && one.get<std::int64_t>() >= 1 && one.get<std::int64_t>() <= 65536;
+    read(file, "bias", "\"none\"", bias, [](const json& value) { return value.is_string() && value == "none"; });
+    read(file, "r", "a number in 1 .. 65536", options.r, [](const json& value) {
+        return value.is_number_integer() && value.get<std::int64_t>() >= 1 && value.get<std::int64_t>() <= 65536;
     });
     read(file, "lora_alpha", "a number", options.lora_alpha, is_number);
     read(file, "lora_dropout", "a probability", options.lora_dropout,
-         [](const json& one) { return one.is_number() && one.get<double>() >= 0 && one.get<double>() <= 1; });
+         [](const json& value) { return value.is_number() && value.get<double>() >= 0 && value.get<double>() <= 1; });
     read(file, "use_rslora", "a bool", options.use_rslora, is_bool);
     bool use_dora = false;
-    read(file, "use_dora", "false", use_dora, [](const json& one) { return one.is_boolean() && !one.get<bool>(); });
+    read(file, "use_dora", "false", use_dora,
+         [](const json& value) { return value.is_boolean() && !value.get<bool>(); });
     for (const char* key : {"rank_pattern", "alpha_pattern"})
         if (const auto found = file.root().find(key); found != file.root().end() && !found->empty())
             file.fail(key, fmt::format("expected one rank for all layers, got '{}'", key));
@@ -76,7 +77,7 @@ nn::LoraOptions read_config(const std::filesystem::path& path) {
     return options;
 }
 
-std::string described(const nn::LoraOptions& options) {
+std::string describe(const nn::LoraOptions& options) {
     return fmt::format("(r {}, lora_alpha {}, lora_dropout {}, use_rslora {})", options.r, options.lora_alpha,
                        options.lora_dropout, options.use_rslora);
 }
@@ -88,14 +89,14 @@ void save_lora(const nn::Module& model, const std::filesystem::path& folder) {
     const std::vector<nn::AdaptedLinear> layers = nn::adapted_layers(model);
     if (layers.empty()) throw ValueError("save_lora: expected a model with adapters, see nn::add_lora()");
     const nn::LoraOptions& options = layers[0].layer->lora()->options();
-    for (const nn::AdaptedLinear& one : layers) {
-        const nn::LoraOptions& other = one.layer->lora()->options();
+    for (const nn::AdaptedLinear& adapted : layers) {
+        const nn::LoraOptions& other = adapted.layer->lora()->options();
         if (other.r != options.r || other.lora_alpha != options.lora_alpha ||
             other.lora_dropout != options.lora_dropout || other.use_rslora != options.use_rslora)
             throw ValueError(fmt::format(
                 "save_lora: expected adapters with one r, lora_alpha, lora_dropout and use_rslora, got {} of '{}' and "
                 "{} of '{}'",
-                described(options), layers[0].name, described(other), one.name));
+                describe(options), layers[0].name, describe(other), adapted.name));
     }
     std::error_code ignored;  // errors are reported when writing
     std::filesystem::create_directories(folder, ignored);
@@ -103,7 +104,7 @@ void save_lora(const nn::Module& model, const std::filesystem::path& folder) {
     for (const auto& [name, tensor] : tensors_of(model)) state.push_back({name, tensor});
     save(folder / kWeights, state, {{"format", "pt"}});
     std::vector<std::string> targets;
-    for (const nn::AdaptedLinear& one : layers) targets.push_back(one.name);
+    for (const nn::AdaptedLinear& adapted : layers) targets.push_back(adapted.name);
     const nlohmann::json config{{"peft_type", "LORA"},
                                 {"bias", "none"},
                                 {"r", options.r},
@@ -131,29 +132,30 @@ struct Adapter {
 std::map<std::string, Adapter> expected_adapters(const nn::Module& model, const nn::LoraOptions& options,
                                                  const std::string& config) {
     std::vector<nn::AdaptedLinear> layers = nn::adapted_layers(model);
-    for (const nn::AdaptedLinear& one : layers) {
-        const nn::Lora& adapter = *one.layer->lora();
+    for (const nn::AdaptedLinear& adapted : layers) {
+        const nn::Lora& adapter = *adapted.layer->lora();
         if (adapter.merged())
             throw ValueError(fmt::format("load_lora: expected unmerged adapters, that of '{}' is merged (file '{}')",
-                                         one.name, config));
+                                         adapted.name, config));
         if (adapter.options().r != options.r)
             throw ShapeError(fmt::format("load_lora: expected r of {}, that of the adapter of '{}', got {} in '{}'",
-                                         adapter.options().r, one.name, options.r, config));
+                                         adapter.options().r, adapted.name, options.r, config));
     }
     if (layers.empty()) {
         try {
-            const ResumedScope outside{ScopePath()};  // the enclosing message names the function
+            const ResumedScope no_scope{ScopePath()};  // the enclosing message names the function
             layers = nn::lora_targets(model, options);
         } catch (const ValueError& error) {
             throw ValueError(fmt::format("load_lora: '{}' does not fit the model: {}", config, error.what()));
         }
     }
-    std::map<std::string, Adapter> all;
-    for (const nn::AdaptedLinear& one : layers) {
-        const Tensor weight = one.layer->weight();
-        all.emplace(one.name, Adapter{{options.r, weight.size(1)}, {weight.size(0), options.r}, weight.device()});
+    std::map<std::string, Adapter> adapters;
+    for (const nn::AdaptedLinear& adapted : layers) {
+        const Tensor weight = adapted.layer->weight();
+        adapters.emplace(adapted.name,
+                         Adapter{{options.r, weight.size(1)}, {weight.size(0), options.r}, weight.device()});
     }
-    return all;
+    return adapters;
 }
 
 }  // namespace
@@ -195,7 +197,7 @@ void load_lora(nn::Module& model, const std::filesystem::path& folder) {
     // From here on nothing is read or compared.
     if (nn::adapted_layers(model).empty()) nn::add_lora(model, options);
     else
-        for (const nn::AdaptedLinear& one : nn::adapted_layers(model)) one.layer->lora()->set_options(options);
+        for (const nn::AdaptedLinear& adapted : nn::adapted_layers(model)) adapted.layer->lora()->set_options(options);
     for (const auto& [name, tensor] : tensors_of(model)) Tensor(tensor).copy_(loaded.at(name).to(tensor.dtype()));
 }
 

@@ -33,15 +33,15 @@ struct PngImage : png_image {
     PngImage& operator=(const PngImage&) = delete;
 };
 
-std::uint32_t number_at(std::span<const std::byte> bytes, std::size_t at) {
+std::uint32_t big_endian_u32(std::span<const std::byte> bytes, std::size_t offset) {
     std::uint32_t value = 0;
-    for (std::size_t i = 0; i < 4; ++i) value = value << 8 | std::to_integer<std::uint32_t>(bytes[at + i]);
+    for (std::size_t i = 0; i < 4; ++i) value = value << 8 | std::to_integer<std::uint32_t>(bytes[offset + i]);
     return value;
 }
 
 // Smallest number of bytes of uncompressed pixels for such a header.
 std::uint64_t raw_size(std::span<const std::byte> header) {
-    const std::uint64_t width = number_at(header, 0), height = number_at(header, 4);
+    const std::uint64_t width = big_endian_u32(header, 0), height = big_endian_u32(header, 4);
     const auto depth = std::to_integer<std::uint64_t>(header[8]);
     const auto color = std::to_integer<unsigned>(header[9]);
     const std::uint64_t channels = color == 2 ? 3 : color == 4 ? 2 : color == 6 ? 4 : 1;
@@ -65,10 +65,10 @@ class PixelCounter {
             stream_.next_out = buffer_.data();
             stream_.avail_out = static_cast<uInt>(buffer_.size());
             const int code = inflate(&stream_, Z_NO_FLUSH);
-            const std::size_t made = buffer_.size() - stream_.avail_out;
-            count_ += made;
+            const std::size_t produced = buffer_.size() - stream_.avail_out;
+            count_ += produced;
             ended_ = code != Z_OK;
-            if (made == 0 || code == Z_BUF_ERROR) {
+            if (produced == 0 || code == Z_BUF_ERROR) {
                 ended_ = code != Z_OK && code != Z_BUF_ERROR;
                 return;
             }
@@ -87,48 +87,49 @@ class PixelCounter {
 // file can contain, before anything is allocated for them. Returns the offset of the first pixel data.
 std::uint64_t check_chunks(const std::string& file, std::span<const std::byte> bytes) {
     constexpr std::uint64_t kBestDeflateRatio = 1032;  // deflate cannot compress more than that
-    constexpr std::uint64_t kUsualDeflateRatio = 50, kSmall = std::uint64_t{1} << 20;
+    constexpr std::uint64_t kUsualDeflateRatio = 50, kSmallBytes = std::uint64_t{1} << 20;
     const auto fail = [&](std::size_t offset, const std::string& what) { throw FormatError(file, offset, what); };
     for (std::size_t i = 0; i < kSignature.size(); ++i)
         if (i >= bytes.size() || std::to_integer<std::uint8_t>(bytes[i]) != kSignature[i]) fail(i, "no PNG signature");
     std::uint64_t data_begin = 0, compressed = 0;
     std::span<const std::byte> header;
     std::vector<std::span<const std::byte>> pixel_data;
-    std::size_t at = kSignature.size();
+    std::size_t position = kSignature.size();
     for (bool first = true;; first = false) {
-        if (bytes.size() - at < kChunkFrame) fail(bytes.size(), "the file ends within a chunk");
-        const std::size_t length = number_at(bytes, at);
-        const std::string_view type(reinterpret_cast<const char*>(bytes.data()) + at + 4, 4);
-        const std::size_t room = bytes.size() - at - kChunkFrame;
-        if (length > room) fail(at, fmt::format("a chunk of {} bytes where {} are left", length, room));
-        const auto* body = reinterpret_cast<const Bytef*>(bytes.data() + at + 4);
-        if (crc32(crc32(0, nullptr, 0), body, static_cast<uInt>(length + 4)) != number_at(bytes, at + 8 + length))
-            fail(at, "a chunk with a wrong checksum");
+        if (bytes.size() - position < kChunkFrame) fail(bytes.size(), "the file ends within a chunk");
+        const std::size_t length = big_endian_u32(bytes, position);
+        const std::string_view type(reinterpret_cast<const char*>(bytes.data()) + position + 4, 4);
+        const std::size_t remaining = bytes.size() - position - kChunkFrame;
+        if (length > remaining) fail(position, fmt::format("a chunk of {} bytes where {} are left", length, remaining));
+        const auto* body = reinterpret_cast<const Bytef*>(bytes.data() + position + 4);
+        if (crc32(crc32(0, nullptr, 0), body, static_cast<uInt>(length + 4)) !=
+            big_endian_u32(bytes, position + 8 + length))
+            fail(position, "a chunk with a wrong checksum");
         if (first) {
-            if (type != "IHDR" || length != kHeaderData) fail(at, "the first chunk is no IHDR");
-            header = bytes.subspan(at + 8, kHeaderData);
-            const std::uint64_t width = number_at(header, 0), height = number_at(header, 4);
+            if (type != "IHDR" || length != kHeaderData) fail(position, "the first chunk is no IHDR");
+            header = bytes.subspan(position + 8, kHeaderData);
+            const std::uint64_t width = big_endian_u32(header, 0), height = big_endian_u32(header, 4);
             if (height > 0 && width > kMaxPixels / height)
-                fail(at + 8, fmt::format("{} x {} pixels, expected at most {}", width, height, kMaxPixels));
+                fail(position + 8, fmt::format("{} x {} pixels, expected at most {}", width, height, kMaxPixels));
         }
         if (type == "IDAT") {
-            if (data_begin == 0) data_begin = at;
-            pixel_data.push_back(bytes.subspan(at + 8, length));
+            if (data_begin == 0) data_begin = position;
+            pixel_data.push_back(bytes.subspan(position + 8, length));
             compressed += length;
         }
-        at += kChunkFrame + length;
+        position += kChunkFrame + length;
         if (type == "IEND") break;
     }
-    if (at != bytes.size()) fail(at, "bytes after the end of the picture");
-    if (data_begin == 0) fail(at, "no pixel data");
+    if (position != bytes.size()) fail(position, "bytes after the end of the picture");
+    if (data_begin == 0) fail(position, "no pixel data");
     const std::uint64_t size = raw_size(header);
-    const auto refuse = [&](std::uint64_t has) {
+    const auto refuse = [&](std::uint64_t available) {
         fail(kSignature.size() + 8,
-             fmt::format("a header that claims {} bytes of pixels, of which the file has {}", size, has));
+             fmt::format("a header that claims {} bytes of pixels, of which the file has {}", size, available));
     };
     if (size / kBestDeflateRatio > compressed) refuse(compressed * kBestDeflateRatio);
     // A highly compressed file may be truncated: its decompressed size is counted before memory is allocated.
-    if (size / kUsualDeflateRatio > compressed && size > kSmall) {
+    if (size / kUsualDeflateRatio > compressed && size > kSmallBytes) {
         PixelCounter counter;
         for (const auto& piece : pixel_data) counter.add(piece);
         if (counter.count() < size) refuse(counter.count());
@@ -149,11 +150,10 @@ Image8 read_png(const std::filesystem::path& path) {
     png.flags |= PNG_IMAGE_FLAG_16BIT_sRGB;  // otherwise 16 bits would be interpreted as linear light
     const int channels = (png.format & PNG_FORMAT_FLAG_COLOR) != 0 ? 3 : 1;
     png.format = channels == 3 ? PNG_FORMAT_RGB : PNG_FORMAT_GRAY;
-    constexpr png_uint_32 kLargestSide = 1U << 24;
-    if (png.width > kLargestSide || png.height > kLargestSide)
-        throw FormatError(
-            file, kSignature.size() + 8,
-            fmt::format("{} x {} pixels, expected sides of at most {}", png.width, png.height, kLargestSide));
+    constexpr png_uint_32 kMaxSide = 1U << 24;
+    if (png.width > kMaxSide || png.height > kMaxSide)
+        throw FormatError(file, kSignature.size() + 8,
+                          fmt::format("{} x {} pixels, expected sides of at most {}", png.width, png.height, kMaxSide));
     // Filled with zeros, which are visible through transparent pixels.
     Image8 image = Image8::filled(static_cast<int>(png.width), static_cast<int>(png.height), channels, 0);
     if (png_image_finish_read(&png, nullptr, image.pixels.data(), 0, nullptr) == 0)

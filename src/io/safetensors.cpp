@@ -77,9 +77,9 @@ void write_safetensors(const std::filesystem::path& path, const Safetensors& con
         throw ValueError(fmt::format("write_safetensors: expected names and metadata in UTF-8: {}", error.what()));
     }
     json.resize((json.size() + kAlignment - 1) / kAlignment * kAlignment, ' ');
-    if (json.size() > kSafetensorsLongestHeader)
+    if (json.size() > kSafetensorsMaxHeaderBytes)
         throw ValueError(fmt::format("write_safetensors: expected a header of at most {} bytes, got {}",
-                                     kSafetensorsLongestHeader, json.size()));
+                                     kSafetensorsMaxHeaderBytes, json.size()));
     std::array<std::byte, kSafetensorsLengthBytes> length{};
     for (std::size_t i = 0; i < length.size(); ++i) length[i] = static_cast<std::byte>(json.size() >> (8 * i));
 

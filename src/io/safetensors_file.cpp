@@ -18,7 +18,7 @@ namespace declivity::io {
 namespace {
 
 // Describes a file by its first bytes.
-std::string described(std::span<const std::byte> start) {
+std::string describe(std::span<const std::byte> start) {
     if (start.empty()) return "it is empty";
     static constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kFormats{
         {{"PK\x03\x04", "a zip archive, like PyTorch's .pt and NumPy's .npz"},
@@ -32,10 +32,10 @@ std::string described(std::span<const std::byte> start) {
     const std::string_view bytes(reinterpret_cast<const char*>(start.data()), start.size());
     for (const auto& [magic, what] : kFormats)
         if (bytes.starts_with(magic)) return fmt::format("it is {}", what);
-    std::string shown;
+    std::string printable;
     for (const char c : bytes)
-        shown += c >= ' ' && c <= '~' ? std::string(1, c) : fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
-    return fmt::format("it begins with \"{}\"{}", shown,
+        printable += c >= ' ' && c <= '~' ? std::string(1, c) : fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    return fmt::format("it begins with \"{}\"{}", printable,
                        start.size() <= kSafetensorsLengthBytes ? ", and that is all" : "");
 }
 
@@ -47,15 +47,15 @@ SafetensorsHeader read_header(InputFile& file) {
         throw FormatError(
             file.name(), got < start.size() ? got : kSafetensorsLengthBytes,
             fmt::format("not a safetensors file, which has 8 bytes with the length of its header, then '{{'; {}",
-                        described(std::span(start).first(got))));
+                        describe(std::span(start).first(got))));
     const auto raw = std::span(start).first<kSafetensorsLengthBytes>();
     std::uint64_t length = 0;
     for (std::size_t i = raw.size(); i-- > 0;) length = length << 8 | std::to_integer<std::uint64_t>(raw[i]);
-    if (length > kSafetensorsLongestHeader)
+    if (length > kSafetensorsMaxHeaderBytes)
         throw FormatError(file.name(), 0,
                           fmt::format("not a safetensors file, or a damaged one: its first 8 bytes would make a "
                                       "header of {} bytes, expected at most {}",
-                                      length, kSafetensorsLongestHeader));
+                                      length, kSafetensorsMaxHeaderBytes));
     if (file.size() < kSafetensorsLengthBytes || length > file.size() - kSafetensorsLengthBytes)
         throw FormatError(
             file.name(), 0,
@@ -79,8 +79,8 @@ void check_layout(const InputFile& file, std::vector<SafetensorsEntry>& entries)
             fail(fmt::format("is at bytes {} to {} of the data, expected to begin at {}", entry.begin, entry.end,
                              expected));
         if (entry.end > data_size) fail(fmt::format("ends at byte {} of {} bytes of data", entry.end, data_size));
-        const std::uint64_t size = entry.end - entry.begin, each = size_of(entry.dtype);
-        if (size % each != 0 || size / each != static_cast<std::uint64_t>(entry.shape.numel()))
+        const std::uint64_t size = entry.end - entry.begin, element_bytes = size_of(entry.dtype);
+        if (size % element_bytes != 0 || size / element_bytes != static_cast<std::uint64_t>(entry.shape.numel()))
             fail(
                 fmt::format("has {} bytes for {} of shape {}", size, safetensors_name(entry.dtype), entry.shape.str()));
         expected = entry.end;

@@ -37,21 +37,21 @@ class Cursor {
     using pointer = const char*;
     using reference = const char&;
 
-    Cursor(const char* at, const char** furthest) : at_(at), furthest_(furthest) {}
-    reference operator*() const { return *at_; }
+    Cursor(const char* position, const char** furthest) : position_(position), furthest_(furthest) {}
+    reference operator*() const { return *position_; }
     Cursor& operator++() {
-        *furthest_ = ++at_;
+        *furthest_ = ++position_;
         return *this;
     }
     Cursor operator++(int) {
-        const Cursor before = *this;
+        const Cursor previous = *this;
         ++*this;
-        return before;
+        return previous;
     }
-    friend bool operator==(const Cursor& a, const Cursor& b) { return a.at_ == b.at_; }
+    friend bool operator==(const Cursor& a, const Cursor& b) { return a.position_ == b.position_; }
 
   private:
-    const char* at_;
+    const char* position_;
     const char** furthest_;
 };
 
@@ -78,7 +78,7 @@ class Handler {
     bool binary(binary_t&) { return refuse("binary data"); }
 
     bool number_unsigned(number_unsigned_t value) {
-        if (place_ == Place::shape) {
+        if (state_ == State::shape) {
             if (entry_.shape.rank() == Shape::kMaxRank)
                 fail(fmt::format("array '{}' has more than {} axes", entry_.name, Shape::kMaxRank));
             constexpr auto kMax = static_cast<number_unsigned_t>(std::numeric_limits<std::int64_t>::max());
@@ -88,7 +88,7 @@ class Handler {
                 fail(fmt::format("the shape of array '{}' overflows 64 bits with {}", entry_.name, value));
             elements_ *= factor;
             entry_.shape.push_back(static_cast<std::int64_t>(value));
-        } else if (place_ == Place::offsets) {
+        } else if (state_ == State::offsets) {
             if (offsets_ == 2) fail(fmt::format("array '{}' has more than two data_offsets", entry_.name));
             (offsets_++ == 0 ? entry_.begin : entry_.end) = value;
         } else {
@@ -98,9 +98,9 @@ class Handler {
     }
 
     bool string(string_t& value) {
-        if (place_ == Place::metadata) {
+        if (state_ == State::metadata) {
             if (!header_.metadata.emplace(key_, value).second) fail(fmt::format("metadata '{}' occurs twice", key_));
-        } else if (place_ == Place::entry && field_ == "dtype") {
+        } else if (state_ == State::entry && field_ == "dtype") {
             const auto* type = std::ranges::find(kTypes, value, &std::pair<std::string_view, DType>::first);
             if (type == kTypes.end())
                 fail(
@@ -115,20 +115,20 @@ class Handler {
     }
 
     bool start_object(std::size_t) {
-        if (place_ == Place::before) place_ = Place::top;
-        else if (place_ == Place::top) open_entry();
+        if (state_ == State::start) state_ = State::top;
+        else if (state_ == State::top) open_entry();
         else refuse("an object");
         return step();
     }
 
     bool key(string_t& name) {
-        if (place_ == Place::top) {
+        if (state_ == State::top) {
             // The name of metadata is reserved, so one set serves both.
             if (!names_.insert(name).second) fail(fmt::format("'{}' occurs twice", name));
             entry_ = {};
             entry_.name = name;
             entry_.offset = offset();
-        } else if (place_ == Place::entry) {
+        } else if (state_ == State::entry) {
             if (name != "dtype" && name != "shape" && name != "data_offsets")
                 fail(fmt::format("array '{}' has '{}', expected dtype, shape and data_offsets", entry_.name, name));
             if (!fields_.insert(name).second) fail(fmt::format("array '{}' has '{}' twice", entry_.name, name));
@@ -140,22 +140,22 @@ class Handler {
     }
 
     bool end_object() {
-        if (place_ == Place::entry) close_entry();
-        place_ = place_ == Place::top ? Place::after : Place::top;
+        if (state_ == State::entry) close_entry();
+        state_ = state_ == State::top ? State::finished : State::top;
         return step();
     }
 
     bool start_array(std::size_t) {
-        if (place_ == Place::entry && field_ == "shape") place_ = Place::shape;
-        else if (place_ == Place::entry && field_ == "data_offsets") place_ = Place::offsets;
+        if (state_ == State::entry && field_ == "shape") state_ = State::shape;
+        else if (state_ == State::entry && field_ == "data_offsets") state_ = State::offsets;
         else refuse("a list");
         return step();
     }
 
     bool end_array() {
-        if (place_ == Place::offsets && offsets_ != 2)
+        if (state_ == State::offsets && offsets_ != 2)
             fail(fmt::format("array '{}' has {} data_offsets, expected 2", entry_.name, offsets_));
-        place_ = Place::entry;
+        state_ = State::entry;
         return step();
     }
 
@@ -165,14 +165,14 @@ class Handler {
     }
 
   private:
-    enum class Place : std::uint8_t { before, top, entry, shape, offsets, metadata, after };
+    enum class State : std::uint8_t { start, top, entry, shape, offsets, metadata, finished };
 
     void open_entry() {
         if (entry_.name == kSafetensorsMetadata) {
-            place_ = Place::metadata;
+            state_ = State::metadata;
             return;
         }
-        place_ = Place::entry;
+        state_ = State::entry;
         fields_.clear();
         elements_ = 1;
         offsets_ = 0;
@@ -185,19 +185,19 @@ class Handler {
     }
 
     bool refuse(const std::string& found) {
-        switch (place_) {
-            case Place::before:
+        switch (state_) {
+            case State::start:
                 fail("the header is " + found + ", expected an object");
-            case Place::metadata:
+            case State::metadata:
                 fail("metadata holds " + found + ", expected texts only");
-            case Place::shape:
+            case State::shape:
                 fail(fmt::format("the shape of array '{}' holds {}, expected sizes", entry_.name, found));
-            case Place::offsets:
+            case State::offsets:
                 fail(fmt::format("data_offsets of array '{}' hold {}, expected offsets", entry_.name, found));
-            case Place::entry:
+            case State::entry:
                 fail(fmt::format("{} of array '{}' is {}", field_, entry_.name, found));
-            case Place::top:
-            case Place::after:
+            case State::top:
+            case State::finished:
                 break;
         }
         fail(fmt::format("'{}' is {}, expected an object", entry_.name, found));
@@ -205,23 +205,23 @@ class Handler {
 
     // Position of the current event in the file: after the previous one and its separator.
     [[nodiscard]] std::uint64_t offset() const {
-        const std::size_t begin = json_.find_first_not_of(" \t\r\n,:", done_);
+        const std::size_t begin = json_.find_first_not_of(" \t\r\n,:", consumed_);
         return kSafetensorsLengthBytes + std::min(begin, json_.size());
     }
     bool step() {
-        done_ = static_cast<std::size_t>(reached_ - json_.data());
+        consumed_ = static_cast<std::size_t>(reached_ - json_.data());
         return true;
     }
     [[noreturn]] void fail(const std::string& what) const { fail(what, offset()); }
-    [[noreturn]] void fail(const std::string& what, std::uint64_t where) const {
-        throw FormatError(file_, where, what);
+    [[noreturn]] void fail(const std::string& what, std::uint64_t position) const {
+        throw FormatError(file_, position, what);
     }
 
     const std::string& file_;
     std::string_view json_;
     const char* reached_;
-    std::size_t done_ = 0;
-    Place place_ = Place::before;
+    std::size_t consumed_ = 0;
+    State state_ = State::start;
     SafetensorsHeader header_;
     std::set<std::string, std::less<>> names_;
     SafetensorsEntry entry_;

@@ -32,7 +32,7 @@ struct SafetensorsHeader {
 /// Bytes before the header: its length.
 inline constexpr std::uint64_t kSafetensorsLengthBytes = 8;
 inline constexpr const char* kSafetensorsMetadata = "__metadata__";
-inline constexpr std::uint64_t kSafetensorsLongestHeader = 100'000'000;  // limit of the reference implementation
+inline constexpr std::uint64_t kSafetensorsMaxHeaderBytes = 100'000'000;  // limit of the reference implementation
 
 /// @param json the bytes of the header, at kSafetensorsLengthBytes in the file
 /// @throws FormatError

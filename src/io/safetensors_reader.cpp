@@ -22,15 +22,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kWhole = ".safetensors";
-constexpr const char* kIndex = ".safetensors.index.json";
-constexpr const char* kMap = "weight_map";
+constexpr const char* kSuffix = ".safetensors";
+constexpr const char* kIndexSuffix = ".safetensors.index.json";
+constexpr const char* kWeightMap = "weight_map";
 
-fs::path found(const fs::path& path) {
+fs::path resolve_path(const fs::path& path) {
     std::error_code ignored;
     if (!fs::is_directory(path, ignored)) return path;
-    const fs::path whole = path / fmt::format("model{}", kWhole), index = path / fmt::format("model{}", kIndex);
-    return !fs::exists(whole, ignored) && fs::exists(index, ignored) ? index : whole;
+    const fs::path single_file = path / fmt::format("model{}", kSuffix),
+                   index = path / fmt::format("model{}", kIndexSuffix);
+    return !fs::exists(single_file, ignored) && fs::exists(index, ignored) ? index : single_file;
 }
 
 /// Arrays of one file, and its metadata.
@@ -59,30 +60,31 @@ bool is_plain_name(const std::string& name) {
 
 void SafetensorsReader::read_index(const fs::path& path) {
     const JsonFile index(path);
-    const auto map = index.root().find(kMap);
+    const auto map = index.root().find(kWeightMap);
     if (map == index.root().end() || !map->is_object())
-        index.fail(kMap, fmt::format("expected an object '{}' with the file of each array", kMap));
-    if (const auto said = index.root().find("metadata"); said != index.root().end() && said->is_object()) {
-        for (const auto& [key, value] : said->items()) {
+        index.fail(kWeightMap, fmt::format("expected an object '{}' with the file of each array", kWeightMap));
+    if (const auto entry = index.root().find("metadata"); entry != index.root().end() && entry->is_object()) {
+        for (const auto& [key, value] : entry->items()) {
             if (value.is_string()) metadata_[key] = value.get<std::string>();
             if (value.is_number()) metadata_[key] = value.dump();
         }
     }
     std::map<std::string, std::map<std::string, Array>> files;
-    for (const auto& [name, where] : map->items()) {
-        if (!where.is_string())
-            index.fail(name, fmt::format("array '{}' expected the name of a file, got {}", name, where.type_name()));
-        const auto file = where.get<std::string>();
+    for (const auto& [name, file_name] : map->items()) {
+        if (!file_name.is_string())
+            index.fail(name,
+                       fmt::format("array '{}' expected the name of a file, got {}", name, file_name.type_name()));
+        const auto file = file_name.get<std::string>();
         if (!is_plain_name(file))
             index.fail(name,
                        fmt::format("array '{}' expected a file in the folder of the index, got '{}'", name, file));
-        auto known = files.find(file);
-        if (known == files.end()) {
+        auto file_arrays = files.find(file);
+        if (file_arrays == files.end()) {
             std::map<std::string, std::string> ignored;
-            known = files.emplace(file, arrays_of(path.parent_path() / file, ignored, files_)).first;
+            file_arrays = files.emplace(file, arrays_of(path.parent_path() / file, ignored, files_)).first;
         }
-        const auto array = known->second.find(name);
-        if (array == known->second.end())
+        const auto array = file_arrays->second.find(name);
+        if (array == file_arrays->second.end())
             index.fail(name, fmt::format("array '{}' is not in the file '{}'", name, file));
         arrays_.emplace(name, array->second);
     }
@@ -90,7 +92,7 @@ void SafetensorsReader::read_index(const fs::path& path) {
 
 SafetensorsReader::SafetensorsReader(const fs::path& path) {
     const FunctionScope function("io::SafetensorsReader");
-    const fs::path file = found(path);
+    const fs::path file = resolve_path(path);
     if (file.extension() == ".json") read_index(file);
     else arrays_ = arrays_of(file, metadata_, files_);
 }
@@ -114,7 +116,7 @@ bool is_shard_of(const std::string& name, std::string file) {
     file.erase(0, name.size());
     for (char& letter : file)
         if (letter >= '0' && letter <= '9') letter = '0';
-    return file == std::string("-00000-of-00000") + kWhole;
+    return file == std::string("-00000-of-00000") + kSuffix;
 }
 
 }  // namespace
@@ -139,42 +141,42 @@ std::vector<fs::path> save_sharded(const fs::path& folder, const StateDict& stat
         filled += bytes;
         total += bytes;
     }
-    std::error_code failed;
-    fs::create_directories(folder, failed);
-    if (failed) throw IoError("create the folder", folder.string(), failed.value());
+    std::error_code error;
+    fs::create_directories(folder, error);
+    if (error) throw IoError("create the folder", folder.string(), error.value());
     const auto remove = [&](const fs::path& path) {
-        fs::remove(path, failed);
-        if (failed) throw IoError("remove", path.string(), failed.value());
+        fs::remove(path, error);
+        if (error) throw IoError("remove", path.string(), error.value());
     };
     // Removes shards of an earlier state, which the index no longer names.
     const auto remove_shards_but = [&](const std::vector<fs::path>& files) {
-        std::vector<fs::path> old;
-        for (fs::directory_iterator entry(folder, failed); !failed && entry != fs::end(entry); entry.increment(failed))
+        std::vector<fs::path> obsolete;
+        for (fs::directory_iterator entry(folder, error); !error && entry != fs::end(entry); entry.increment(error))
             if (is_shard_of(options.name, entry->path().filename().string()) &&
                 std::ranges::find(files, entry->path()) == files.end())
-                old.push_back(entry->path());
-        if (failed) throw IoError("read the folder", folder.string(), failed.value());
-        for (const fs::path& one : old) remove(one);
+                obsolete.push_back(entry->path());
+        if (error) throw IoError("read the folder", folder.string(), error.value());
+        for (const fs::path& shard_path : obsolete) remove(shard_path);
     };
-    const fs::path whole = folder / (options.name + kWhole), index = folder / (options.name + kIndex);
+    const fs::path single_file = folder / (options.name + kSuffix), index = folder / (options.name + kIndexSuffix);
     if (shards.size() == 1) {
-        save(whole, shards[0], options.metadata);
+        save(single_file, shards[0], options.metadata);
         remove(index);
         remove_shards_but({});
-        return {whole};
+        return {single_file};
     }
     nlohmann::json map = nlohmann::json::object();
     std::vector<fs::path> files;
     for (std::size_t i = 0; i < shards.size(); ++i) {
-        const std::string name = fmt::format("{}-{:05}-of-{:05}{}", options.name, i + 1, shards.size(), kWhole);
+        const std::string name = fmt::format("{}-{:05}-of-{:05}{}", options.name, i + 1, shards.size(), kSuffix);
         files.push_back(folder / name);
         save(files.back(), shards[i], options.metadata);
         for (const NamedTensor& shard : shards[i]) map[shard.name] = name;
     }
-    const nlohmann::json content{{"metadata", {{"total_size", total}}}, {kMap, std::move(map)}};
+    const nlohmann::json content{{"metadata", {{"total_size", total}}}, {kWeightMap, std::move(map)}};
     const std::string text = detail::dump_json("io::save_sharded", content, 2) + "\n";
     write_file(index, std::as_bytes(std::span(text)));
-    remove(whole);
+    remove(single_file);
     remove_shards_but(files);
     return files;
 }

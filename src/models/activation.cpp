@@ -13,7 +13,7 @@
 namespace declivity::models {
 namespace {
 
-struct Named {
+struct NamedActivation {
     std::string_view name;
     Activation function;
 };
@@ -24,21 +24,21 @@ constexpr Activation kGelu = [](Tensor x) { return gelu(std::move(x)); };
 constexpr Activation kGeluTanh = [](Tensor x) { return gelu_tanh(std::move(x)); };
 constexpr Activation kSilu = [](Tensor x) { return silu(std::move(x)); };
 
-constexpr std::array kAll{Named{"gelu", kGelu},
-                          Named{"gelu_new", kGeluTanh},
-                          Named{"gelu_fast", kGeluTanh},
-                          Named{"gelu_pytorch_tanh", kGeluTanh},
-                          Named{"quick_gelu", quick_gelu},
-                          Named{"relu", [](Tensor x) { return relu(std::move(x)); }},
-                          Named{"sigmoid", [](Tensor x) { return sigmoid(std::move(x)); }},
-                          Named{"silu", kSilu},
-                          Named{"swish", kSilu},
-                          Named{"tanh", [](Tensor x) { return tanh(std::move(x)); }}};
+constexpr std::array kActivations{NamedActivation{"gelu", kGelu},
+                                  NamedActivation{"gelu_new", kGeluTanh},
+                                  NamedActivation{"gelu_fast", kGeluTanh},
+                                  NamedActivation{"gelu_pytorch_tanh", kGeluTanh},
+                                  NamedActivation{"quick_gelu", quick_gelu},
+                                  NamedActivation{"relu", [](Tensor x) { return relu(std::move(x)); }},
+                                  NamedActivation{"sigmoid", [](Tensor x) { return sigmoid(std::move(x)); }},
+                                  NamedActivation{"silu", kSilu},
+                                  NamedActivation{"swish", kSilu},
+                                  NamedActivation{"tanh", [](Tensor x) { return tanh(std::move(x)); }}};
 
 }  // namespace
 
 Activation find_activation(const std::string& name) {
-    for (const Named& item : kAll)
+    for (const NamedActivation& item : kActivations)
         if (item.name == name) return item.function;
     return nullptr;
 }
@@ -46,7 +46,7 @@ Activation find_activation(const std::string& name) {
 Activation activation_of(const char* field, const std::string& name) {
     if (const Activation found = find_activation(name)) return found;
     std::vector<std::string_view> names;
-    for (const Named& item : kAll) names.push_back(item.name);
+    for (const NamedActivation& item : kActivations) names.push_back(item.name);
     throw ValueError(fmt::format("{}: expected one of {}, got '{}'", field, fmt::join(names, ", "), name));
 }
 

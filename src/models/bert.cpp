@@ -14,7 +14,7 @@ namespace {
 
 constexpr FileLayout kLayout{.prefix = "bert."};
 
-nn::LayerNorm normalisation(const BERTConfig& config, const ModelOptions& options) {
+nn::LayerNorm make_norm(const BERTConfig& config, const ModelOptions& options) {
     return nn::LayerNorm(config.hidden_size,
                          {.eps = config.layer_norm_eps, .dtype = options.dtype, .device = options.device});
 }
@@ -24,7 +24,7 @@ class Output : public nn::Callable<Tensor(Tensor, Tensor)> {
   public:
     Output(std::int64_t in, const BERTConfig& config, const ModelOptions& options)
         : dense_(add("dense", nn::Linear(in, config.hidden_size, linear_options(true, options)))),
-          norm_(add("LayerNorm", normalisation(config, options))),
+          norm_(add("LayerNorm", make_norm(config, options))),
           dropout_(add("dropout", nn::Dropout(config.hidden_dropout_prob))) {}
     [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(Output); }
 
@@ -43,7 +43,7 @@ class Block : public nn::Callable<Tensor(Tensor, Tensor)> {
         : attention_(add("attention", Container())),
           self_(attention_.add("self", SelfAttention(config.hidden_size, config.num_attention_heads, true,
                                                      config.attention_probs_dropout_prob, options))),
-          attended_(attention_.add("output", Output(config.hidden_size, config, options))),
+          attention_output_(attention_.add("output", Output(config.hidden_size, config, options))),
           intermediate_(add("intermediate", Dense(config.hidden_size, config.intermediate_size, options,
                                                   activation_of("BERTConfig::hidden_act", config.hidden_act)))),
           output_(add("output", Output(config.intermediate_size, config, options))) {}
@@ -51,14 +51,14 @@ class Block : public nn::Callable<Tensor(Tensor, Tensor)> {
 
   protected:
     Tensor forward(Tensor x, Tensor mask) override {
-        x = attended_(self_(x, std::move(mask)), x);
+        x = attention_output_(self_(x, std::move(mask)), x);
         return output_(intermediate_(x), x);
     }
 
   private:
     Container& attention_;
     SelfAttention& self_;
-    Output& attended_;
+    Output& attention_output_;
     Dense& intermediate_;
     Output& output_;
 };
@@ -68,23 +68,25 @@ class Block : public nn::Callable<Tensor(Tensor, Tensor)> {
 class BERTEmbeddings : public nn::Callable<Tensor(Tensor, Tensor, Tensor)> {
   public:
     BERTEmbeddings(const BERTConfig& config, const ModelOptions& options)
-        : word_embeddings_(add("word_embeddings", table(config.vocab_size, config, options))),
-          position_embeddings_(add("position_embeddings", table(config.max_position_embeddings, config, options))),
-          token_type_embeddings_(add("token_type_embeddings", table(config.type_vocab_size, config, options))),
-          norm_(add("LayerNorm", normalisation(config, options))),
+        : word_embeddings_(add("word_embeddings", make_embedding(config.vocab_size, config, options))),
+          position_embeddings_(
+              add("position_embeddings", make_embedding(config.max_position_embeddings, config, options))),
+          token_type_embeddings_(add("token_type_embeddings", make_embedding(config.type_vocab_size, config, options))),
+          norm_(add("LayerNorm", make_norm(config, options))),
           dropout_(add("dropout", nn::Dropout(config.hidden_dropout_prob))) {}
-    [[nodiscard]] Tensor words() const { return word_embeddings_.weight(); }
+    [[nodiscard]] Tensor word_weight() const { return word_embeddings_.weight(); }
     [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(BERTEmbeddings); }
 
   protected:
-    Tensor forward(Tensor tokens, Tensor types, Tensor places) override {
-        if (!places.defined()) places = arange(0, tokens.size(1), 1, {DType::i64, tokens.device()});
-        if (!types.defined()) types = zeros({1, tokens.size(1)}, {DType::i64, tokens.device()});
-        return dropout_(norm_(word_embeddings_(tokens) + token_type_embeddings_(types) + position_embeddings_(places)));
+    Tensor forward(Tensor tokens, Tensor token_type_ids, Tensor position_ids) override {
+        if (!position_ids.defined()) position_ids = arange(0, tokens.size(1), 1, {DType::i64, tokens.device()});
+        if (!token_type_ids.defined()) token_type_ids = zeros({1, tokens.size(1)}, {DType::i64, tokens.device()});
+        return dropout_(norm_(word_embeddings_(tokens) + token_type_embeddings_(token_type_ids) +
+                              position_embeddings_(position_ids)));
     }
 
   private:
-    static nn::Embedding table(std::int64_t rows, const BERTConfig& config, const ModelOptions& options) {
+    static nn::Embedding make_embedding(std::int64_t rows, const BERTConfig& config, const ModelOptions& options) {
         return nn::Embedding(rows, config.hidden_size, {.dtype = options.dtype, .device = options.device});
     }
 
@@ -113,12 +115,12 @@ class BERTEncoder : public nn::Callable<Tensor(Tensor, Tensor)> {
 /// Masked-LM head, from token states to word scores; its parameters are named "cls.predictions" in files.
 class BERTPredictions : public nn::Layer {
   public:
-    BERTPredictions(const BERTConfig& config, const Tensor& words, const ModelOptions& options)
+    BERTPredictions(const BERTConfig& config, const Tensor& word_weight, const ModelOptions& options)
         : transform_(add("transform", Container())),
           dense_(transform_.add("dense",
                                 nn::Linear(config.hidden_size, config.hidden_size, linear_options(true, options)))),
-          norm_(transform_.add("LayerNorm", normalisation(config, options))),
-          decoder_(add("decoder", LMHead(words))),
+          norm_(transform_.add("LayerNorm", make_norm(config, options))),
+          decoder_(add("decoder", LMHead(word_weight))),
           activation_(activation_of("BERTConfig::hidden_act", config.hidden_act)) {
         bias_ = parameter("bias", zeros({config.vocab_size}, {options.dtype, options.device}));
     }
@@ -148,15 +150,15 @@ BERT::BERT(const BERTConfig& config, const ModelOptions& options, bool add_pooli
 
 EncoderOutput BERT::forward(Tensor input_ids, BERTInputs inputs) {
     require_tokens("BERT", input_ids, config_.max_position_embeddings);
-    for (const auto& [what, one] :
+    for (const auto& [name, ids] :
          {std::pair{"token_type_ids", &inputs.token_type_ids}, std::pair{"position_ids", &inputs.position_ids}})
-        if (one->defined()) ops::require_shape("BERT", what, one->shape(), input_ids.shape());
+        if (ids->defined()) ops::require_shape("BERT", name, ids->shape(), input_ids.shape());
     const Tensor states = encoder_(embeddings_(input_ids, inputs.token_type_ids, inputs.position_ids),
                                    mask_of("BERT", inputs.attention_mask, input_ids));
     return {states, pooler_ != nullptr ? (*pooler_)(states) : Tensor()};
 }
 
-Tensor BERT::word_embeddings() const { return embeddings_.words(); }
+Tensor BERT::word_embeddings() const { return embeddings_.word_weight(); }
 
 namespace {
 

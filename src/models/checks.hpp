@@ -38,9 +38,11 @@ inline void require_above_0(const char* name, std::initializer_list<std::pair<co
             throw ValueError(fmt::format("{}: expected a finite {} above 0, got {}", name, field, value));
 }
 
-inline void require_divides(const char* name, const char* part, std::int64_t by, const char* whole, std::int64_t of) {
-    if (of % by != 0)
-        throw ValueError(fmt::format("{}: expected {} that divides {}, got {} and {}", name, part, whole, by, of));
+inline void require_divides(const char* name, const char* divisor_name, std::int64_t divisor, const char* dividend_name,
+                            std::int64_t dividend) {
+    if (dividend % divisor != 0)
+        throw ValueError(fmt::format("{}: expected {} that divides {}, got {} and {}", name, divisor_name,
+                                     dividend_name, divisor, dividend));
 }
 
 /// Checks that padding_idx is in the vocabulary.

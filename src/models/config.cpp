@@ -25,17 +25,17 @@ void write(const char* function, const std::filesystem::path& path, const json& 
     io::write_file(path, std::as_bytes(std::span(text)));
 }
 
-constexpr int kDeepest = 32;  // as in files
+constexpr int kMaxDepth = 32;  // as in files
 
 /// Fields without a member of the config, which save() writes first.
-json begun(const char* function, const OtherFields& fields) {
+json unmapped_fields(const char* function, const OtherFields& fields) {
     json config = json::object();
     for (const auto& [key, value] : fields) {
         bool deep = false;
         json parsed = json::parse(
             value,
             [&](int depth, json::parse_event_t, json&) {
-                deep = deep || depth > kDeepest;
+                deep = deep || depth > kMaxDepth;
                 return !deep;
             },
             false);
@@ -51,15 +51,15 @@ json begun(const char* function, const OtherFields& fields) {
 template <class Config>
 void write_tokens(json& config, const Config& from) {
     const auto put = [&](const char* key, const json& value, const json& as_list) {
-        const auto old = config.find(key);
-        if (old != config.end() && (*old == value || *old == as_list)) return;
-        if (old != config.end() || !value.is_null()) config[key] = value;
+        const auto existing = config.find(key);
+        if (existing != config.end() && (*existing == value || *existing == as_list)) return;
+        if (existing != config.end() || !value.is_null()) config[key] = value;
     };
     const auto token = [](const std::optional<std::int64_t>& item) { return item ? json(*item) : json(); };
     put("bos_token_id", token(from.bos_token_id), token(from.bos_token_id));
     put("pad_token_id", token(from.pad_token_id), token(from.pad_token_id));
-    const json all(from.eos_token_id);
-    put("eos_token_id", all.empty() ? json() : all.size() == 1 ? all[0] : all, all);
+    const json eos_ids(from.eos_token_id);
+    put("eos_token_id", eos_ids.empty() ? json() : eos_ids.size() == 1 ? eos_ids[0] : eos_ids, eos_ids);
 }
 
 template <class Config>
@@ -71,31 +71,31 @@ void read_tokens(const ConfigFile& file, Config& config) {
 constexpr auto kTokenFields = {"bos_token_id", "eos_token_id", "pad_token_id"};
 
 // Config fields by their keys in the file: read if present; null is written for none.
-auto reading(const ConfigFile& file) {
+auto field_reader(const ConfigFile& file) {
     return [&file](const char* key, auto& value) { file.read(key, value); };
 }
-auto writing(json& config) {
+auto field_writer(json& config) {
     return [&config]<class T>(const char* key, const T& value) {
         if constexpr (requires { value.value(); }) config[key] = value ? json(*value) : json();
         else config[key] = value;
     };
 }
 
-void require_type(const ConfigFile& file, std::initializer_list<const char*> wanted, std::string& type) {
+void require_type(const ConfigFile& file, std::initializer_list<const char*> supported, std::string& type) {
     file.read("model_type", type);
-    for (const char* character : wanted)
-        if (type == character) return;
+    for (const char* supported_type : supported)
+        if (type == supported_type) return;
     std::string names;
-    for (std::size_t i = 0; i < wanted.size(); ++i)
-        names += fmt::format("{}'{}'", i == 0 ? "" : i + 1 < wanted.size() ? ", " : " or ", wanted.begin()[i]);
+    for (std::size_t i = 0; i < supported.size(); ++i)
+        names += fmt::format("{}'{}'", i == 0 ? "" : i + 1 < supported.size() ? ", " : " or ", supported.begin()[i]);
     file.refuse("model_type", names, type);
 }
 
 /// Writes the number of classes as label names: those of the file if their number matches.
 void write_labels(json& config, std::int64_t count) {
     config.erase("num_labels");
-    if (const auto old = config.find("id2label");
-        old != config.end() && static_cast<std::int64_t>(old->size()) == count)
+    if (const auto existing = config.find("id2label");
+        existing != config.end() && static_cast<std::int64_t>(existing->size()) == count)
         return;
     json names = json::object();
     for (std::int64_t i = 0; i < count; ++i) names[std::to_string(i)] = fmt::format("LABEL_{}", i);
@@ -105,7 +105,7 @@ void write_labels(json& config, std::int64_t count) {
 
 void read_labels(const ConfigFile& file, std::int64_t& count) {
     file.read("num_labels", count);
-    if (const auto named = file.count("id2label"); named && *named > 0) count = *named;
+    if (const auto label_count = file.count("id2label"); label_count && *label_count > 0) count = *label_count;
     // Each label is written with its own name.
     constexpr std::int64_t kMaxLabels = INT64_C(1) << 20;
     if (count > kMaxLabels) file.refuse("num_labels", fmt::format("at most {}", kMaxLabels), count);
@@ -183,10 +183,10 @@ void fields(Config& config, const Field& field) {
 
 // The JSON object written by save().
 json json_of(const GPT2Config& from) {
-    json config = begun("GPT2Config::save", from.other_fields);
+    json config = unmapped_fields("GPT2Config::save", from.other_fields);
     config["architectures"] = json::array({"GPT2LMHeadModel"});
     config["model_type"] = "gpt2";
-    fields(from, writing(config));
+    fields(from, field_writer(config));
     write_tokens(config, from);
     return config;
 }
@@ -194,21 +194,22 @@ json json_of(const GPT2Config& from) {
 json json_of(const LlamaConfig& from) {
     const bool mistral = from.model_type == "mistral", qwen2 = from.model_type == "qwen2";
     // Values that the file format cannot represent are an error: the file would be read as another model.
-    const auto require = [&](bool holds, const char* what) {
-        if (!holds)
+    const auto require = [&](bool condition, const char* expectation) {
+        if (!condition)
             throw ValueError(
-                fmt::format("LlamaConfig::save: expected {} for model_type {}, whose files have no field for it", what,
-                            from.model_type));
+                fmt::format("LlamaConfig::save: expected {} for model_type {}, whose files have no field for it",
+                            expectation, from.model_type));
     };
     require(mistral || qwen2 || !from.sliding_window, "no sliding_window");
     require(qwen2 || from.max_window_layers == 0, "max_window_layers of 0");
     require(qwen2 == from.qkv_bias, qwen2 ? "qkv_bias" : "no qkv_bias");
     require(!(mistral || qwen2) || !(from.attention_bias || from.mlp_bias), "no attention_bias and mlp_bias");
-    json config = begun("LlamaConfig::save", from.other_fields);
+    json config = unmapped_fields("LlamaConfig::save", from.other_fields);
     // Rotary position settings that are written from members of the config.
     json rope = json::object();
     for (const char* key : {"rope_parameters", "rope_scaling"})
-        if (const auto old = config.find(key); old != config.end() && old->is_object() && rope.empty()) rope = *old;
+        if (const auto existing = config.find(key); existing != config.end() && existing->is_object() && rope.empty())
+            rope = *existing;
     for (const char* key :
          {"type", "factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"})
         rope.erase(key);
@@ -228,7 +229,7 @@ json json_of(const LlamaConfig& from) {
     config["head_dim"] = from.head_width();
     config["rope_theta"] = from.rope_theta;
     config["rope_parameters"] = rope;
-    fields(from, writing(config));
+    fields(from, field_writer(config));
     write_tokens(config, from);
     // transformers before version 5 reads it under this name.
     if (from.rope_scaling.rope_type != "default") config["rope_scaling"] = rope;
@@ -237,7 +238,7 @@ json json_of(const LlamaConfig& from) {
         config["attention_bias"] = from.attention_bias;
         config["mlp_bias"] = from.mlp_bias;
     } else {
-        writing(config)("sliding_window", from.sliding_window);
+        field_writer(config)("sliding_window", from.sliding_window);
     }
     if (qwen2) {
         config["use_sliding_window"] = from.sliding_window.has_value();
@@ -247,28 +248,29 @@ json json_of(const LlamaConfig& from) {
 }
 
 json json_of(const BERTConfig& from) {
-    json config = begun("BERTConfig::save", from.other_fields);
+    json config = unmapped_fields("BERTConfig::save", from.other_fields);
     config["model_type"] = "bert";
     write_labels(config, from.num_labels);
-    fields(from, writing(config));
+    fields(from, field_writer(config));
     return config;
 }
 
 json json_of(const ViTConfig& from) {
-    json config = begun("ViTConfig::save", from.other_fields);
+    json config = unmapped_fields("ViTConfig::save", from.other_fields);
     config["model_type"] = "vit";
     write_labels(config, from.num_labels);
-    fields(from, writing(config));
+    fields(from, field_writer(config));
     return config;
 }
 
 /// Other fields, without those that save() always writes from members; no member has the class name of the file.
 template <class Config>
-Config without_repeats(Config config) {
-    OtherFields read = std::exchange(config.other_fields, {});
-    const json own = json_of(config);
-    for (auto& [key, text] : read)
-        if (const auto found = own.find(key); key == "architectures" || found == own.end() || found->dump() != text)
+Config without_member_fields(Config config) {
+    OtherFields loaded = std::exchange(config.other_fields, {});
+    const json written = json_of(config);
+    for (auto& [key, text] : loaded)
+        if (const auto found = written.find(key);
+            key == "architectures" || found == written.end() || found->dump() != text)
             config.other_fields.emplace(key, std::move(text));
     return config;
 }
@@ -296,11 +298,11 @@ GPT2Config GPT2Config::load(const std::filesystem::path& path) {
     GPT2Config config;
     std::string type = "gpt2";
     require_type(file, {"gpt2"}, type);
-    fields(config, reading(file));
+    fields(config, field_reader(file));
     read_tokens(file, config);
     file.require_false("add_cross_attention");
     config.other_fields = file.other_fields(kTokenFields);
-    return without_repeats(file.checked(config, "n_embd"));
+    return without_member_fields(file.checked(config, "n_embd"));
 }
 
 void GPT2Config::save(const std::filesystem::path& path) const {
@@ -358,19 +360,19 @@ LlamaConfig LlamaConfig::load(const std::filesystem::path& path) {
         config.max_position_embeddings = 32768;
         config.qkv_bias = true;
     }
-    fields(config, reading(file));
+    fields(config, field_reader(file));
     file.read_or_null("num_key_value_heads", config.num_key_value_heads);
     file.read("head_dim", config.head_dim);
     file.read("attention_bias", config.attention_bias);
     file.read("mlp_bias", config.mlp_bias);
     if (config.model_type == "qwen2") {
-        bool used = false;
-        file.read("use_sliding_window", used);
+        bool use_sliding_window = false;
+        file.read("use_sliding_window", use_sliding_window);
         config.max_window_layers = 28;
         file.read("max_window_layers", config.max_window_layers, 0);
         config.sliding_window = 4096;
         file.read_or_null("sliding_window", config.sliding_window);
-        if (!used) config.sliding_window = std::nullopt;
+        if (!use_sliding_window) config.sliding_window = std::nullopt;
     } else if (config.model_type == "mistral") {
         file.read_or_null("sliding_window", config.sliding_window);
     }
@@ -391,7 +393,7 @@ LlamaConfig LlamaConfig::load(const std::filesystem::path& path) {
     read_tokens(file, config);
     config.other_fields =
         file.other_fields({"bos_token_id", "eos_token_id", "pad_token_id", "rope_parameters", "rope_scaling"});
-    return without_repeats(file.checked(config, "hidden_size"));
+    return without_member_fields(file.checked(config, "hidden_size"));
 }
 
 void LlamaConfig::save(const std::filesystem::path& path) const {
@@ -423,14 +425,14 @@ BERTConfig BERTConfig::load(const std::filesystem::path& path) {
     BERTConfig config;
     std::string type = "bert", positions = "absolute";
     require_type(file, {"bert"}, type);
-    fields(config, reading(file));
+    fields(config, field_reader(file));
     file.read("position_embedding_type", positions);
     if (positions != "absolute") file.refuse("position_embedding_type", "'absolute'", positions);
     file.require_false("is_decoder");
     file.require_false("add_cross_attention");
     read_labels(file, config.num_labels);
     config.other_fields = file.other_fields({"id2label"});
-    return without_repeats(file.checked(config, "hidden_size"));
+    return without_member_fields(file.checked(config, "hidden_size"));
 }
 
 void BERTConfig::save(const std::filesystem::path& path) const {
@@ -466,10 +468,10 @@ ViTConfig ViTConfig::load(const std::filesystem::path& path) {
     ViTConfig config;
     std::string type = "vit";
     require_type(file, {"vit"}, type);
-    fields(config, reading(file));
+    fields(config, field_reader(file));
     read_labels(file, config.num_labels);
     config.other_fields = file.other_fields({"id2label"});
-    return without_repeats(file.checked(config, "hidden_size"));
+    return without_member_fields(file.checked(config, "hidden_size"));
 }
 
 void ViTConfig::save(const std::filesystem::path& path) const {

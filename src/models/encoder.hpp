@@ -44,8 +44,8 @@ class SelfAttention : public nn::Callable<Tensor(Tensor, Tensor)> {
 
   protected:
     Tensor forward(Tensor x, Tensor mask) override {
-        return by_tokens(scaled_dot_product_attention(
-            by_heads(query_(x), heads_), by_heads(key_(x), heads_), by_heads(value_(x), heads_),
+        return merge_heads(scaled_dot_product_attention(
+            split_heads(query_(x), heads_), split_heads(key_(x), heads_), split_heads(value_(x), heads_),
             {.attn_mask = std::move(mask), .dropout_p = training() ? dropout_ : 0}));
     }
 

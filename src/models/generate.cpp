@@ -44,28 +44,29 @@ PromptRows prompts_of(const Tensor& prompts, const GenerationOptions& options) {
     ops::require_shape("generate", "lengths", options.lengths.shape(), {texts});
     const Tensor lengths = clamp(options.lengths.to(DType::i64), 1, length);
     if (options.padding == PromptPadding::right) return {tokens, lengths, true};
-    const Tensor from = arange(0, length, 1, {DType::i64, prompts.device()}) + unsqueeze(length - lengths, 1);
-    return {gather(tokens, 1, clamp(from, 0, length - 1)), lengths, true};
+    const Tensor source = arange(0, length, 1, {DType::i64, prompts.device()}) + unsqueeze(length - lengths, 1);
+    return {gather(tokens, 1, clamp(source, 0, length - 1)), lengths, true};
 }
 
 /// Returns whether a token is an end token.
-Tensor ends(const Tensor& tokens, const std::vector<std::int64_t>& ids) {
-    Tensor found = tokens == ids.at(0);
-    for (std::size_t i = 1; i < ids.size(); ++i) found = found | (tokens == ids[i]);
-    return found;
+Tensor is_end_token(const Tensor& tokens, const std::vector<std::int64_t>& ids) {
+    Tensor result = tokens == ids.at(0);
+    for (std::size_t i = 1; i < ids.size(); ++i) result = result | (tokens == ids[i]);
+    return result;
 }
 
-/// Appends the first `count` of the tokens (N, most) to the prompts, padded to L + most.
-Tensor joined(const PromptRows& prompts, const Tensor& written, const Tensor& count, std::int64_t pad) {
-    const std::int64_t texts = prompts.tokens.size(0), length = prompts.tokens.size(1), most = written.size(1);
-    const TensorOptions whole{DType::i64, written.device()};
-    const Tensor place = reshape(arange(0, length + most, 1, whole), {1, length + most}),
-                 lengths = unsqueeze(prompts.lengths, 1), behind = place - lengths;
-    const auto picked = [&](const Tensor& from, const Tensor& at) {
-        return gather(from, 1, broadcast_to(clamp(at, 0, from.size(1) - 1), {texts, length + most}));
+/// Appends the first `count` of the new tokens (N, M) to the prompts, padded to (N, L + M).
+Tensor append_tokens(const PromptRows& prompts, const Tensor& new_tokens, const Tensor& count, std::int64_t pad) {
+    const std::int64_t texts = prompts.tokens.size(0), length = prompts.tokens.size(1),
+                       max_new_tokens = new_tokens.size(1);
+    const TensorOptions index_options{DType::i64, new_tokens.device()};
+    const Tensor position = reshape(arange(0, length + max_new_tokens, 1, index_options), {1, length + max_new_tokens}),
+                 lengths = unsqueeze(prompts.lengths, 1), offset = position - lengths;
+    const auto gather_at = [&](const Tensor& from, const Tensor& index) {
+        return gather(from, 1, broadcast_to(clamp(index, 0, from.size(1) - 1), {texts, length + max_new_tokens}));
     };
-    return where(behind < 0, picked(prompts.tokens, place),
-                 where(behind < unsqueeze(count, 1), picked(written, behind), pad));
+    return where(offset < 0, gather_at(prompts.tokens, position),
+                 where(offset < unsqueeze(count, 1), gather_at(new_tokens, offset), pad));
 }
 
 void require_length(const CausalLM& model, std::int64_t longest, const GenerationOptions& options) {
@@ -110,59 +111,59 @@ std::vector<GeneratedSequence> generate_lists(CausalLM& model, const Prompts& pr
     const NoGrad no_grad;
     const nn::EvaluationMode evaluation(model);
     if (!options.use_cache) {
-        GenerationOptions placed = options;
-        placed.device = device_of(model);
-        const text::NextLogitsOfTensor next = [&](const Tensor& tokens) {
+        GenerationOptions device_options = options;
+        device_options.device = device_of(model);
+        const text::NextLogitsOfTensor next_logits = [&](const Tensor& tokens) {
             const Tensor hidden = model.hidden_states(tokens, {});
             return model.logits(select(hidden, 1, hidden.size(1) - 1));
         };
-        return text::generate(next, prompts, placed);
+        return text::generate(next_logits, prompts, device_options);
     }
     // Beam search processes one prompt after the other.
     const std::int64_t texts = options.num_beams > 1
                                    ? options.num_beams
                                    : options.num_return_sequences * static_cast<std::int64_t>(prompts.size());
     CachedLogits logits(model, texts, static_cast<std::int64_t>(longest) + options.max_new_tokens, options);
-    const text::NextLogits next = [&](const text::GenerationStep& step) { return logits(step); };
-    return text::generate(next, prompts, options);
+    const text::NextLogits next_logits = [&](const text::GenerationStep& step) { return logits(step); };
+    return text::generate(next_logits, prompts, options);
 }
 
 /// Generates from a tensor of prompts converted to lists, and returns the result as a tensor.
-Generated generate_rows(CausalLM& model, const PromptRows& given, const GenerationOptions& options) {
-    const std::vector<std::int64_t> tokens = given.tokens.to_vector<std::int64_t>(),
-                                    lengths = given.lengths.to_vector<std::int64_t>();
-    const std::int64_t width = given.tokens.size(1), whole = width + options.max_new_tokens;
+Generated generate_rows(CausalLM& model, const PromptRows& prompt_rows, const GenerationOptions& options) {
+    const std::vector<std::int64_t> tokens = prompt_rows.tokens.to_vector<std::int64_t>(),
+                                    lengths = prompt_rows.lengths.to_vector<std::int64_t>();
+    const std::int64_t width = prompt_rows.tokens.size(1), total_length = width + options.max_new_tokens;
     Prompts prompts;
     for (std::size_t row = 0; row < lengths.size(); ++row) {
-        const auto from = tokens.begin() + static_cast<std::ptrdiff_t>(row) * width;
-        prompts.emplace_back(from, from + lengths[row]);
+        const auto begin = tokens.begin() + static_cast<std::ptrdiff_t>(row) * width;
+        prompts.emplace_back(begin, begin + lengths[row]);
     }
-    GenerationOptions of_lists = options;
-    of_lists.lengths = {};
-    const std::vector<GeneratedSequence> made = generate_lists(model, prompts, of_lists);
-    const auto each = static_cast<std::size_t>(options.num_return_sequences);
+    GenerationOptions list_options = options;
+    list_options.lengths = {};
+    const std::vector<GeneratedSequence> sequences = generate_lists(model, prompts, list_options);
+    const auto per_prompt = static_cast<std::size_t>(options.num_return_sequences);
     std::vector<std::int64_t> rows, counts;
-    for (std::size_t i = 0; i < made.size(); ++i) {
-        std::vector<std::int64_t> row = prompts[i / each];
-        row.insert(row.end(), made[i].tokens.begin(), made[i].tokens.end());
+    for (std::size_t i = 0; i < sequences.size(); ++i) {
+        std::vector<std::int64_t> row = prompts[i / per_prompt];
+        row.insert(row.end(), sequences[i].tokens.begin(), sequences[i].tokens.end());
         counts.push_back(static_cast<std::int64_t>(row.size()));
-        row.resize(static_cast<std::size_t>(whole), options.pad_token_id);
+        row.resize(static_cast<std::size_t>(total_length), options.pad_token_id);
         rows.insert(rows.end(), row.begin(), row.end());
     }
-    const auto texts = static_cast<std::int64_t>(made.size());
-    const Device device = given.tokens.device();
-    return {Tensor::from(rows, {texts, whole}, device), Tensor::from(counts, {texts}, device)};
+    const auto texts = static_cast<std::int64_t>(sequences.size());
+    const Device device = prompt_rows.tokens.device();
+    return {Tensor::from(rows, {texts, total_length}, device), Tensor::from(counts, {texts}, device)};
 }
 
 /// Consecutive calls of the model, each returning the next tokens (N).
-class Writer {
+class StepRunner {
   public:
-    Writer(CausalLM& model, const PromptRows& prompts, const GenerationOptions& options)
+    StepRunner(CausalLM& model, const PromptRows& prompts, const GenerationOptions& options)
         : model_(model),
           prompts_(prompts),
           options_(options),
           next_(options.next.choose ? options.next : greedy()),
-          step_([this](const std::vector<Tensor>& in) { return std::vector{step(in.at(0))}; },
+          step_([this](const std::vector<Tensor>& inputs) { return std::vector{step(inputs.at(0))}; },
                 {.when_refused = WhenRefused::run}) {
         if (!options.use_cache) return;
         cache_ = cache_for(model, prompts.tokens.size(0), prompts.tokens.size(1) + options.max_new_tokens, options);
@@ -173,36 +174,36 @@ class Writer {
         const std::vector<std::int64_t> tokens = prompts_.tokens.to_vector<std::int64_t>();
         const Tensor hidden = model_.hidden_states(prompts_.tokens, {.cache = cache_});
         if (cache_.defined() && prompts_.ragged) cache_.set_lengths(prompts_.lengths);
-        const Tensor scores = model_.logits(last_of(hidden, prompts_.lengths, 0));
-        for (const std::int64_t one : tokens)
-            if (one < 0 || one >= scores.size(1))
+        const Tensor scores = model_.logits(gather_last(hidden, prompts_.lengths, 0));
+        for (const std::int64_t token : tokens)
+            if (token < 0 || token >= scores.size(1))
                 throw ValueError(
-                    fmt::format("generate: expected tokens of prompts in 0 .. {}, got {}", scores.size(1) - 1, one));
-        return chosen(scores);
+                    fmt::format("generate: expected tokens of prompts in 0 .. {}, got {}", scores.size(1) - 1, token));
+        return choose_next(scores);
     }
-    /// @param before tokens selected last
-    /// @param written all tokens so far, `count` of them
-    Tensor next(const Tensor& before, const Tensor& written, std::int64_t count) {
+    /// @param last_tokens tokens selected last
+    /// @param new_tokens all of them so far, `count` of them
+    Tensor next(const Tensor& last_tokens, const Tensor& new_tokens, std::int64_t count) {
         if (!options_.use_cache) {
-            const Tensor counts = full({before.size(0)}, count, {DType::i64, before.device()});
-            const Tensor text = maximum(joined(prompts_, slice(written, 1, 0, count), counts, 0),
-                                        zeros({}, {DType::i64, before.device()}));
-            return chosen(model_.logits(last_of(model_.hidden_states(text, {}), prompts_.lengths, count)));
+            const Tensor counts = full({last_tokens.size(0)}, count, {DType::i64, last_tokens.device()});
+            const Tensor text = maximum(append_tokens(prompts_, slice(new_tokens, 1, 0, count), counts, 0),
+                                        zeros({}, {DType::i64, last_tokens.device()}));
+            return choose_next(model_.logits(gather_last(model_.hidden_states(text, {}), prompts_.lengths, count)));
         }
-        const Tensor made = options_.record.value_or(options_.capture) ? step_({before})[0] : step(before);
-        return next_.capture_safe ? made : chosen(made);
+        const Tensor output = options_.record.value_or(options_.capture) ? step_({last_tokens})[0] : step(last_tokens);
+        return next_.capture_safe ? output : choose_next(output);
     }
 
   private:
-    Tensor step(const Tensor& before) {
-        const std::int64_t texts = before.size(0);
+    Tensor step(const Tensor& last_tokens) {
+        const std::int64_t texts = last_tokens.size(0);
         // If no token can be selected any id is used: the text is rejected at the end.
-        const Tensor read = maximum(before, zeros({}, {DType::i64, before.device()}));
-        const Tensor hidden = model_.hidden_states(reshape(read, {texts, 1}), {.cache = cache_});
+        const Tensor input_ids = maximum(last_tokens, zeros({}, {DType::i64, last_tokens.device()}));
+        const Tensor hidden = model_.hidden_states(reshape(input_ids, {texts, 1}), {.cache = cache_});
         const Tensor scores = model_.logits(reshape(hidden, {texts, hidden.size(2)}));
-        return next_.capture_safe ? chosen(scores) : scores;
+        return next_.capture_safe ? choose_next(scores) : scores;
     }
-    Tensor chosen(const Tensor& scores) {
+    Tensor choose_next(const Tensor& scores) {
         const Tensor tokens = next_.choose(scores);
         ops::require_shape("generate", "chosen tokens", tokens.shape(), {scores.size(0)});
         if (tokens.dtype() != DType::i64)
@@ -234,27 +235,28 @@ NextToken sampling(const SamplingOptions& options) {
     if (options.min_p && !(*options.min_p >= 0 && *options.min_p <= 1))
         throw ValueError(fmt::format("sampling: expected min_p in [0, 1], got {}", *options.min_p));
     // Within the range of float, also on devices without subnormal numbers.
-    const double sharpness = std::clamp(1 / options.temperature, 1e-30, 1e38);
-    return {[options, sharpness](const Tensor& scores) {
-                const Tensor all = scores.to(compute_type(scores.dtype())), largest = amax(all, {-1}, true);
+    const double inverse_temperature = std::clamp(1 / options.temperature, 1e-30, 1e38);
+    return {[options, inverse_temperature](const Tensor& scores) {
+                const Tensor logits = scores.to(compute_type(scores.dtype())), largest = amax(logits, {-1}, true);
                 // Differences to the maximum stay in range at any temperature; infinite scores are tied.
-                Tensor left =
-                    where(largest == kInfinity, where(all == kInfinity, 0.0, -kInfinity), (all - largest) * sharpness);
+                Tensor filtered = where(largest == kInfinity, where(logits == kInfinity, 0.0, -kInfinity),
+                                        (logits - largest) * inverse_temperature);
                 Tensor ids;
-                const std::int64_t size = all.size(-1), most = std::min(options.top_k.value_or(size), size);
-                if (most < size || options.top_p.value_or(1) < 1) {
+                const std::int64_t size = logits.size(-1), k = std::min(options.top_k.value_or(size), size);
+                if (k < size || options.top_p.value_or(1) < 1) {
                     // Sorted in descending order, ties by lower id: exactly that many remain.
-                    const TopK order = topk(left, most);
-                    left = order.values;
-                    ids = order.indices;
+                    const TopK top = topk(filtered, k);
+                    filtered = top.values;
+                    ids = top.indices;
                 }
                 if (options.top_p.value_or(1) < 1) {
                     // Keeps tokens whose preceding cumulative probability is below top_p; always the first.
-                    const Tensor chances = softmax(left, -1);
-                    left = where(cumsum(chances, -1) - chances < *options.top_p, left, -kInfinity);
+                    const Tensor probabilities = softmax(filtered, -1);
+                    filtered = where(cumsum(probabilities, -1) - probabilities < *options.top_p, filtered, -kInfinity);
                 }
-                if (options.min_p.value_or(0) > 0) left = where(left < std::log(*options.min_p), -kInfinity, left);
-                Tensor tokens = categorical(left, -1, options.generator);
+                if (options.min_p.value_or(0) > 0)
+                    filtered = where(filtered < std::log(*options.min_p), -kInfinity, filtered);
+                Tensor tokens = categorical(filtered, -1, options.generator);
                 if (ids.defined()) tokens = reshape(gather(ids, -1, unsqueeze(tokens, -1)), tokens.shape());
                 return where(can_choose(reshape(largest, tokens.shape())), tokens, -1);
             },
@@ -263,52 +265,52 @@ NextToken sampling(const SamplingOptions& options) {
 
 Generated generate(CausalLM& model, const Tensor& prompts, const GenerationOptions& options) {
     const NoGrad no_grad;
-    const PromptRows given = prompts_of(prompts, options);
+    const PromptRows prompt_rows = prompts_of(prompts, options);
     check(options);
     check_tokens(options, model.vocab_size());
     if (options.max_new_tokens < 1)
         throw ValueError(
             fmt::format("generate: expected max_new_tokens of at least 1, got {}", options.max_new_tokens));
     require_length(model, prompts.size(1), options);
-    if (const char* host = host_option(options); host != nullptr) {
+    if (const char* unsupported = host_option(options); unsupported != nullptr) {
         if (options.next.choose)
             throw ValueError(
-                fmt::format("generate: expected no {} with `next`, which replaces the sampling options", host));
-        return generate_rows(model, given, options);
+                fmt::format("generate: expected no {} with `next`, which replaces the sampling options", unsupported));
+        return generate_rows(model, prompt_rows, options);
     }
-    std::vector<std::int64_t> ends_of_text = options.eos_token_id;
-    ends_of_text.insert(ends_of_text.end(), options.eos_token_ids.begin(), options.eos_token_ids.end());
+    std::vector<std::int64_t> eos_ids = options.eos_token_id;
+    eos_ids.insert(eos_ids.end(), options.eos_token_ids.begin(), options.eos_token_ids.end());
     const nn::EvaluationMode evaluation(model);
-    const std::int64_t texts = prompts.size(0), most = options.max_new_tokens;
-    const TensorOptions whole{DType::i64, prompts.device()};
-    Tensor written = full({texts, most}, options.pad_token_id, whole).clone();
-    Writer writer(model, given, options);
+    const std::int64_t texts = prompts.size(0), max_new_tokens = options.max_new_tokens;
+    const TensorOptions index_options{DType::i64, prompts.device()};
+    Tensor new_tokens = full({texts, max_new_tokens}, options.pad_token_id, index_options).clone();
+    StepRunner runner(model, prompt_rows, options);
     Tensor tokens;
     std::int64_t count = 0;
-    while (count < most) {
-        tokens = count == 0 ? writer.first() : writer.next(tokens, written, count);
-        written[{Slice(), count}] = tokens;
+    while (count < max_new_tokens) {
+        tokens = count == 0 ? runner.first() : runner.next(tokens, new_tokens, count);
+        new_tokens[{Slice(), count}] = tokens;
         ++count;
-        if (!ends_of_text.empty() && count % options.eos_interval == 0 &&
-            all(any(ends(slice(written, 1, 0, count), ends_of_text), {1})).item<bool>())
+        if (!eos_ids.empty() && count % options.eos_interval == 0 &&
+            all(any(is_end_token(slice(new_tokens, 1, 0, count), eos_ids), {1})).item<bool>())
             break;
     }
-    Tensor counts = full({texts}, most, whole);
-    if (!ends_of_text.empty()) {
-        const Tensor ended = cumsum(ends(written, ends_of_text).to(DType::i64), 1);
+    Tensor counts = full({texts}, max_new_tokens, index_options);
+    if (!eos_ids.empty()) {
+        const Tensor ended_count = cumsum(is_end_token(new_tokens, eos_ids).to(DType::i64), 1);
         // Up to and including the first end token.
-        counts = minimum(sum((ended == 0).to(DType::i64), {1}) + 1, most);
+        counts = minimum(sum((ended_count == 0).to(DType::i64), {1}) + 1, max_new_tokens);
     }
     // Tokens after the end of a text are ignored.
-    const Tensor place = reshape(arange(0, most, 1, whole), {1, most});
-    const Tensor refused = any((written < 0) & (place < unsqueeze(counts, 1)) & (place < count), {1});
-    const std::vector<std::int64_t> in_text = refused.to(DType::i64).to_vector<std::int64_t>();
-    if (const auto text = std::ranges::find(in_text, 1); text != in_text.end())
+    const Tensor position = reshape(arange(0, max_new_tokens, 1, index_options), {1, max_new_tokens});
+    const Tensor invalid = any((new_tokens < 0) & (position < unsqueeze(counts, 1)) & (position < count), {1});
+    const std::vector<std::int64_t> is_invalid = invalid.to(DType::i64).to_vector<std::int64_t>();
+    if (const auto first_invalid = std::ranges::find(is_invalid, 1); first_invalid != is_invalid.end())
         throw ValueError(
             fmt::format("generate: expected scores with a maximum, got NaN or none above -infinity in "
                         "text {}",
-                        text - in_text.begin()));
-    return {joined(given, written, counts, options.pad_token_id), given.lengths + counts};
+                        first_invalid - is_invalid.begin()));
+    return {append_tokens(prompt_rows, new_tokens, counts, options.pad_token_id), prompt_rows.lengths + counts};
 }
 
 std::vector<GeneratedSequence> generate(CausalLM& model, const std::vector<std::vector<std::int64_t>>& prompts,

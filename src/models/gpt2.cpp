@@ -36,8 +36,8 @@ class Attention : public nn::Callable<Tensor(Tensor, LayerInputs)> {
   protected:
     Tensor forward(Tensor x, LayerInputs inputs) override {
         // One product; the heads are views of its result.
-        const Tensor all = reshape(c_attn_(x), {x.size(0), x.size(1), 3, heads_, x.size(2) / heads_});
-        const auto part = [&](std::int64_t i) { return permute(select(all, 2, i), {0, 2, 1, 3}); };
+        const Tensor qkv = reshape(c_attn_(x), {x.size(0), x.size(1), 3, heads_, x.size(2) / heads_});
+        const auto part = [&](std::int64_t i) { return permute(select(qkv, 2, i), {0, 2, 1, 3}); };
         const Tensor q = part(0), k = part(1), v = part(2);
         const Tensor y = inputs.cache.defined() ? inputs.cache.attend(layer_, q, k, v, {.scale = scale_})
                                                 : scaled_dot_product_attention(q, k, v,
@@ -45,7 +45,7 @@ class Attention : public nn::Callable<Tensor(Tensor, LayerInputs)> {
                                                                                 .dropout_p = training() ? dropout_ : 0,
                                                                                 .is_causal = true,
                                                                                 .scale = scale_});
-        return resid_dropout_(c_proj_(by_tokens(y)));
+        return resid_dropout_(c_proj_(merge_heads(y)));
     }
 
   private:
@@ -75,7 +75,7 @@ class Feedforward : public nn::Layer {
     Activation activation_;
 };
 
-nn::LayerNorm normalisation(const GPT2Config& config, const ModelOptions& options) {
+nn::LayerNorm make_norm(const GPT2Config& config, const ModelOptions& options) {
     return nn::LayerNorm(config.n_embd,
                          {.eps = config.layer_norm_epsilon, .dtype = options.dtype, .device = options.device});
 }
@@ -83,9 +83,9 @@ nn::LayerNorm normalisation(const GPT2Config& config, const ModelOptions& option
 class Block : public nn::Callable<Tensor(Tensor, LayerInputs)> {
   public:
     Block(const GPT2Config& config, std::int64_t layer, const ModelOptions& options)
-        : ln_1_(add("ln_1", normalisation(config, options))),
+        : ln_1_(add("ln_1", make_norm(config, options))),
           attn_(add("attn", Attention(config, layer, options))),
-          ln_2_(add("ln_2", normalisation(config, options))),
+          ln_2_(add("ln_2", make_norm(config, options))),
           mlp_(add("mlp", Feedforward(config, options))) {}
     [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(Block); }
 
@@ -115,20 +115,20 @@ class GPT2Model : public nn::Callable<Tensor(Tensor, CausalInputs)> {
           h_(add("h", nn::ModuleList<Block>())),
           ln_f_([&]() -> nn::LayerNorm& {
               for (std::int64_t layer = 0; layer < config.n_layer; ++layer) h_.append(Block(config, layer, options));
-              return add("ln_f", normalisation(config, options));
+              return add("ln_f", make_norm(config, options));
           }()),
-          positions_(config.n_positions) {}
+          max_positions_(config.n_positions) {}
     [[nodiscard]] Tensor embedding() const { return wte_.weight(); }
     [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(GPT2Model); }
 
   protected:
     Tensor forward(Tensor input_ids, CausalInputs inputs) override {
-        require_tokens("GPT2", input_ids, positions_);
-        Tensor places = announced("GPT2", input_ids, inputs);
-        if (!places.defined()) places = arange(0, input_ids.size(1), 1, {DType::i64, input_ids.device()});
-        Tensor x = drop_(wte_(input_ids) + wpe_(places));
-        const LayerInputs of_layers{inputs.cache, mask_of("GPT2", inputs.attention_mask, input_ids), {}};
-        return ln_f_(through(h_, std::move(x), inputs, of_layers));
+        require_tokens("GPT2", input_ids, max_positions_);
+        Tensor positions = resolve_positions("GPT2", input_ids, inputs);
+        if (!positions.defined()) positions = arange(0, input_ids.size(1), 1, {DType::i64, input_ids.device()});
+        Tensor x = drop_(wte_(input_ids) + wpe_(positions));
+        const LayerInputs layer_inputs{inputs.cache, mask_of("GPT2", inputs.attention_mask, input_ids), {}};
+        return ln_f_(run_blocks(h_, std::move(x), inputs, layer_inputs));
     }
 
   private:
@@ -136,7 +136,7 @@ class GPT2Model : public nn::Callable<Tensor(Tensor, CausalInputs)> {
     nn::Dropout& drop_;
     nn::ModuleList<Block>& h_;
     nn::LayerNorm& ln_f_;
-    std::int64_t positions_;
+    std::int64_t max_positions_;
 };
 
 GPT2::GPT2(const GPT2Config& config, const ModelOptions& options)

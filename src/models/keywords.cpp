@@ -9,9 +9,9 @@ namespace {
 
 constexpr double kSilence = 1e-6;  // added to powers, so that their logarithm is bounded
 
-void require_at_least(const char* field, std::int64_t value, std::int64_t least) {
-    if (value < least)
-        throw ValueError(fmt::format("KeywordCNNConfig::{}: expected at least {}, got {}", field, least, value));
+void require_at_least(const char* field, std::int64_t value, std::int64_t min_value) {
+    if (value < min_value)
+        throw ValueError(fmt::format("KeywordCNNConfig::{}: expected at least {}, got {}", field, min_value, value));
 }
 
 nn::Conv2dOptions without_bias(nn::Conv2dOptions conv, const ModelOptions& options) {
@@ -21,35 +21,36 @@ nn::Conv2dOptions without_bias(nn::Conv2dOptions conv, const ModelOptions& optio
     return conv;
 }
 
-void append_normalised(nn::Sequential& to, nn::Conv2d conv, std::int64_t channels, const ModelOptions& options) {
-    to.append(std::move(conv));
-    to.append(nn::BatchNorm2d(channels, {.dtype = options.dtype, .device = options.device}));
-    to.append(nn::ReLU());
+void append_conv_norm_relu(nn::Sequential& layers, nn::Conv2d conv, std::int64_t channels,
+                           const ModelOptions& options) {
+    layers.append(std::move(conv));
+    layers.append(nn::BatchNorm2d(channels, {.dtype = options.dtype, .device = options.device}));
+    layers.append(nn::ReLU());
 }
 
 nn::Sequential stem(const KeywordCNNConfig& config, const ModelOptions& options) {
-    nn::Sequential made;
-    append_normalised(made,
-                      nn::Conv2d(1, config.channels, {4, 10}, without_bias({.stride = 2, .padding = {2, 5}}, options)),
-                      config.channels, options);
-    return made;
+    nn::Sequential layers;
+    append_conv_norm_relu(
+        layers, nn::Conv2d(1, config.channels, {4, 10}, without_bias({.stride = 2, .padding = {2, 5}}, options)),
+        config.channels, options);
+    return layers;
 }
 
 nn::Sequential block(const KeywordCNNConfig& config, const ModelOptions& options) {
-    nn::Sequential made;
-    append_normalised(made,
-                      nn::Conv2d(config.channels, config.channels, 3,
-                                 without_bias({.padding = 1, .groups = config.channels}, options)),
-                      config.channels, options);
-    append_normalised(made, nn::Conv2d(config.channels, config.channels, 1, without_bias({}, options)), config.channels,
-                      options);
-    return made;
+    nn::Sequential layers;
+    append_conv_norm_relu(layers,
+                          nn::Conv2d(config.channels, config.channels, 3,
+                                     without_bias({.padding = 1, .groups = config.channels}, options)),
+                          config.channels, options);
+    append_conv_norm_relu(layers, nn::Conv2d(config.channels, config.channels, 1, without_bias({}, options)),
+                          config.channels, options);
+    return layers;
 }
 
 nn::Sequential blocks(const KeywordCNNConfig& config, const ModelOptions& options) {
-    nn::Sequential made;
-    for (std::int64_t i = 0; i < config.blocks; ++i) made.append(block(config, options));
-    return made;
+    nn::Sequential layers;
+    for (std::int64_t i = 0; i < config.blocks; ++i) layers.append(block(config, options));
+    return layers;
 }
 
 }  // namespace
@@ -88,10 +89,10 @@ KeywordCNN::KeywordCNN(const KeywordCNNConfig& config, const ModelOptions& optio
 Tensor KeywordCNN::features(const Tensor& samples) {
     if (!samples.defined()) throw ValueError("KeywordCNN: expected samples of shape (N, T), got an undefined tensor");
     ops::require_real("KeywordCNN", "samples", samples.dtype());
-    const std::int64_t least = config_.n_fft / 2 + 1;
-    if (samples.rank() != 2 || samples.size(1) < least)
+    const std::int64_t min_length = config_.n_fft / 2 + 1;
+    if (samples.rank() != 2 || samples.size(1) < min_length)
         throw ShapeError(fmt::format("KeywordCNN: expected samples of shape (N, T) with T of at least {}, got {}",
-                                     least, samples.shape().str()));
+                                     min_length, samples.shape().str()));
     return log(mel_(samples) + kSilence);
 }
 

@@ -27,11 +27,11 @@ std::vector<double> rotary_frequencies(const LlamaConfig& config) {
         double frequency = std::pow(config.rope_theta, -2.0 * static_cast<double>(i) / static_cast<double>(width));
         if (scaling.rope_type == "linear") frequency /= scaling.factor;
         if (scaling.rope_type == "llama3") {
-            const double turns = original * frequency / (2 * std::numbers::pi);  // in the original length
-            const double kept =
-                (turns - scaling.low_freq_factor) / (scaling.high_freq_factor - scaling.low_freq_factor);
-            const double share = std::min(1.0, std::max(0.0, kept));
-            frequency = (1 - share) * frequency / scaling.factor + share * frequency;
+            const double rotations = original * frequency / (2 * std::numbers::pi);  // in the original length
+            const double ramp =
+                (rotations - scaling.low_freq_factor) / (scaling.high_freq_factor - scaling.low_freq_factor);
+            const double smooth = std::min(1.0, std::max(0.0, ramp));
+            frequency = (1 - smooth) * frequency / scaling.factor + smooth * frequency;
         }
         out.push_back(frequency);
     }
@@ -56,11 +56,12 @@ class Attention : public nn::Callable<Tensor(Tensor, LayerInputs, Tensor)> {
 
   protected:
     Tensor forward(Tensor x, LayerInputs inputs, Tensor frequencies) override {
-        const auto turned = [&](const Tensor& rows, std::int64_t heads) {
-            return rotary_embedding(by_heads(rows, heads), {.frequencies = frequencies, .positions = inputs.positions});
+        const auto rotate = [&](const Tensor& projected, std::int64_t heads) {
+            return rotary_embedding(split_heads(projected, heads),
+                                    {.frequencies = frequencies, .positions = inputs.positions});
         };
-        const Tensor q = turned(q_proj_(x), heads_), k = turned(k_proj_(x), kv_heads_),
-                     v = by_heads(v_proj_(x), kv_heads_);
+        const Tensor q = rotate(q_proj_(x), heads_), k = rotate(k_proj_(x), kv_heads_),
+                     v = split_heads(v_proj_(x), kv_heads_);
         const Tensor y = inputs.cache.defined() ? inputs.cache.attend(layer_, q, k, v, {.window = window_})
                                                 : scaled_dot_product_attention(q, k, v,
                                                                                {.attn_mask = inputs.mask,
@@ -68,7 +69,7 @@ class Attention : public nn::Callable<Tensor(Tensor, LayerInputs, Tensor)> {
                                                                                 .is_causal = true,
                                                                                 .enable_gqa = heads_ != kv_heads_,
                                                                                 .window = window_});
-        return o_proj_(by_tokens(y));
+        return o_proj_(merge_heads(y));
     }
 
   private:
@@ -105,7 +106,7 @@ class Feedforward : public nn::Layer {
     Activation activation_;
 };
 
-nn::RMSNorm normalisation(const LlamaConfig& config, const ModelOptions& options) {
+nn::RMSNorm make_norm(const LlamaConfig& config, const ModelOptions& options) {
     return nn::RMSNorm(config.hidden_size,
                        {.eps = config.rms_norm_eps, .dtype = options.dtype, .device = options.device});
 }
@@ -115,8 +116,8 @@ class Block : public nn::Callable<Tensor(Tensor, LayerInputs, Tensor)> {
     Block(const LlamaConfig& config, std::int64_t layer, const ModelOptions& options)
         : self_attn_(add("self_attn", Attention(config, layer, options))),
           mlp_(add("mlp", Feedforward(config, options))),
-          input_layernorm_(add("input_layernorm", normalisation(config, options))),
-          post_attention_layernorm_(add("post_attention_layernorm", normalisation(config, options))) {}
+          input_layernorm_(add("input_layernorm", make_norm(config, options))),
+          post_attention_layernorm_(add("post_attention_layernorm", make_norm(config, options))) {}
     [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(Block); }
 
   protected:
@@ -142,37 +143,37 @@ class LlamaModel : public nn::Callable<Tensor(Tensor, CausalInputs)> {
           norm_([&]() -> nn::RMSNorm& {
               for (std::int64_t layer = 0; layer < config.num_hidden_layers; ++layer)
                   layers_.append(Block(config, layer, options));
-              return add("norm", normalisation(config, options));
+              return add("norm", make_norm(config, options));
           }()),
-          positions_(config.max_position_embeddings),
-          frequencies_(of_type(rotary_frequencies(config), options)) {}
+          max_positions_(config.max_position_embeddings),
+          frequencies_(as_tensor(rotary_frequencies(config), options)) {}
     [[nodiscard]] Tensor embedding() const { return embed_tokens_.weight(); }
     [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(LlamaModel); }
 
   protected:
     Tensor forward(Tensor input_ids, CausalInputs inputs) override {
-        require_tokens("Llama", input_ids, positions_);
+        require_tokens("Llama", input_ids, max_positions_);
         Tensor x = embed_tokens_(input_ids);
         // Not part of the state dict, but moved with the model.
         if (!(frequencies_.device() == x.device())) frequencies_ = frequencies_.to(x.device());
         const Tensor frequencies = frequencies_.to(compute_type(x.dtype()));
-        const Tensor places = announced("Llama", input_ids, inputs);
-        const LayerInputs of_layers{inputs.cache, mask_of("Llama", inputs.attention_mask, input_ids),
-                                    places.defined() ? unsqueeze(places, 1) : Tensor()};
-        return norm_(through(layers_, std::move(x), inputs, of_layers, frequencies));
+        const Tensor positions = resolve_positions("Llama", input_ids, inputs);
+        const LayerInputs layer_inputs{inputs.cache, mask_of("Llama", inputs.attention_mask, input_ids),
+                                       positions.defined() ? unsqueeze(positions, 1) : Tensor()};
+        return norm_(run_blocks(layers_, std::move(x), inputs, layer_inputs, frequencies));
     }
 
   private:
-    static Tensor of_type(const std::vector<double>& all, const ModelOptions& options) {
-        const Shape shape{static_cast<std::int64_t>(all.size())};
-        if (options.dtype == DType::f64) return Tensor::from(all, shape, options.device);
-        return Tensor::from(std::vector<float>(all.begin(), all.end()), shape, options.device);
+    static Tensor as_tensor(const std::vector<double>& values, const ModelOptions& options) {
+        const Shape shape{static_cast<std::int64_t>(values.size())};
+        if (options.dtype == DType::f64) return Tensor::from(values, shape, options.device);
+        return Tensor::from(std::vector<float>(values.begin(), values.end()), shape, options.device);
     }
 
     nn::Embedding& embed_tokens_;
     nn::ModuleList<Block>& layers_;
     nn::RMSNorm& norm_;
-    std::int64_t positions_;
+    std::int64_t max_positions_;
     Tensor frequencies_;
 };
 
@@ -203,9 +204,9 @@ void visit_parameters(const LlamaConfig& config, const VisitParameter& visit) {
     const std::int64_t width = config.hidden_size, inner = config.intermediate_size,
                        queries = config.num_attention_heads * config.head_width(),
                        keys = config.kv_heads() * config.head_width();
-    const Shape table{config.vocab_size, width};
-    if (config.tie_word_embeddings) visit({"model.embed_tokens.weight", "lm_head.weight"}, table);
-    else visit({"model.embed_tokens.weight"}, table);
+    const Shape embedding_shape{config.vocab_size, width};
+    if (config.tie_word_embeddings) visit({"model.embed_tokens.weight", "lm_head.weight"}, embedding_shape);
+    else visit({"model.embed_tokens.weight"}, embedding_shape);
     const bool qkv_bias = config.attention_bias || config.qkv_bias;
     for (std::int64_t layer = 0; layer < config.num_hidden_layers; ++layer) {
         const std::string name = fmt::format("model.layers.{}.", layer);
@@ -220,7 +221,7 @@ void visit_parameters(const LlamaConfig& config, const VisitParameter& visit) {
         visit_layer(visit, name + "post_attention_layernorm", {width}, false);
     }
     visit_layer(visit, "model.norm", {width}, false);
-    if (!config.tie_word_embeddings) visit({"lm_head.weight"}, table);
+    if (!config.tie_word_embeddings) visit({"lm_head.weight"}, embedding_shape);
 }
 
 }  // namespace

@@ -48,18 +48,18 @@ struct LayerInputs {
     Tensor positions = {};  ///< (N, 1, L), for rotary positions; 0, 1, ... if undefined
 };
 inline std::vector<Tensor> tensors_of(const LayerInputs& inputs) {
-    std::vector<Tensor> all = tensors_of(inputs.cache);
-    all.insert(all.end(), {inputs.mask, inputs.positions});
-    return all;
+    std::vector<Tensor> tensors = tensors_of(inputs.cache);
+    tensors.insert(tensors.end(), {inputs.mask, inputs.positions});
+    return tensors;
 }
 
 /// Runs the layers of a causal model one after the other, each with the arguments after `inputs` as well.
-template <class Block, class... More>
-Tensor through(nn::ModuleList<Block>& blocks, Tensor x, const CausalInputs& inputs, const More&... more) {
-    const bool again = inputs.gradient_checkpointing && !inputs.cache.defined() && grad_enabled();
+template <class Block, class... LayerArgs>
+Tensor run_blocks(nn::ModuleList<Block>& blocks, Tensor x, const CausalInputs& inputs, const LayerArgs&... layer_args) {
+    const bool recompute = inputs.gradient_checkpointing && !inputs.cache.defined() && grad_enabled();
     for (Block& block : blocks)
-        x = again ? checkpoint([&block, more...](const Tensor& in) { return block(in, more...); }, x)
-                  : block(x, more...);
+        x = recompute ? checkpoint([&block, layer_args...](const Tensor& in) { return block(in, layer_args...); }, x)
+                      : block(x, layer_args...);
     return x;
 }
 
@@ -68,11 +68,11 @@ inline nn::LinearOptions linear_options(bool bias, const ModelOptions& options) 
 }
 
 /// (N, L, heads D) as (N, heads, L, D).
-inline Tensor by_heads(const Tensor& x, std::int64_t heads) {
+inline Tensor split_heads(const Tensor& x, std::int64_t heads) {
     return permute(reshape(x, {x.size(0), x.size(1), heads, x.size(2) / heads}), {0, 2, 1, 3});
 }
-/// Inverse of by_heads().
-inline Tensor by_tokens(const Tensor& x) {
+/// Inverse of split_heads().
+inline Tensor merge_heads(const Tensor& x) {
     return reshape(permute(x, {0, 2, 1, 3}), {x.size(0), x.size(2), x.size(1) * x.size(3)});
 }
 
@@ -83,17 +83,17 @@ inline Tensor mask_of(const char* name, const Tensor& mask, const Tensor& input_
     return reshape(mask.dtype() == DType::boolean ? mask : mask != 0, {mask.size(0), 1, 1, mask.size(1)});
 }
 
-inline void require_tokens(const char* name, const Tensor& input_ids, std::int64_t most) {
+inline void require_tokens(const char* name, const Tensor& input_ids, std::int64_t max_tokens) {
     if (input_ids.rank() != 2)
         throw ShapeError(fmt::format("{}: expected input_ids of shape (N, L), got {}", name, input_ids.shape().str()));
     if (input_ids.dtype() != DType::i64 && input_ids.dtype() != DType::i32)
         throw TypeError(fmt::format("{}: expected input_ids of i64 or i32, got {}", name, name_of(input_ids.dtype())));
-    if (input_ids.size(1) > most)
-        throw ShapeError(fmt::format("{}: expected up to {} tokens, got {}", name, most, input_ids.size(1)));
+    if (input_ids.size(1) > max_tokens)
+        throw ShapeError(fmt::format("{}: expected up to {} tokens, got {}", name, max_tokens, input_ids.size(1)));
 }
 
 /// Positions of the tokens, (N, L), from a cache if there is one, which is advanced; undefined if they are 0, 1, ...
-inline Tensor announced(const char* name, const Tensor& input_ids, CausalInputs& inputs) {
+inline Tensor resolve_positions(const char* name, const Tensor& input_ids, CausalInputs& inputs) {
     if (inputs.cache.defined()) {
         if (inputs.attention_mask.defined())
             throw Unsupported(

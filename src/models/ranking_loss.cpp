@@ -14,7 +14,7 @@
 namespace declivity::models {
 namespace {
 
-constexpr double kNever = -std::numeric_limits<double>::infinity();
+constexpr double kMaskedScore = -std::numeric_limits<double>::infinity();
 
 Tensor upcast(const Tensor& x) { return x.to(compute_type(x.dtype())); }
 
@@ -45,7 +45,7 @@ void require_log_q(const char* function, const char* name, const Tensor& log_q, 
 }
 
 /// Checks that both are defined, or neither. @return whether they are
-bool both(const char* function, const char* names, const Tensor& a, const Tensor& b) {
+bool both_defined(const char* function, const char* names, const Tensor& a, const Tensor& b) {
     if (a.defined() != b.defined())
         throw ValueError(fmt::format("{}: expected both of {}, or neither", function, names));
     return a.defined();
@@ -63,9 +63,9 @@ Tensor bpr_loss(const Tensor& positive, const Tensor& negative, Reduction reduct
     if (got.rank() < 1 || got.rank() > 2 || got[0] != positive.size(0))
         throw ShapeError(
             fmt::format("bpr_loss: expected negative ({0}) or ({0}, M), got {1}", positive.size(0), got.str()));
-    const Tensor own = got.rank() == 2 ? unsqueeze(upcast(positive), 1) : upcast(positive);
-    const Tensor ahead = own - upcast(negative);
-    return call.result(bce_with_logits(ahead, ones_like(ahead), reduction).to(positive.dtype()));
+    const Tensor positive_scores = got.rank() == 2 ? unsqueeze(upcast(positive), 1) : upcast(positive);
+    const Tensor margin = positive_scores - upcast(negative);
+    return call.result(bce_with_logits(margin, ones_like(margin), reduction).to(positive.dtype()));
 }
 
 Tensor in_batch_softmax_loss(const Tensor& users, const Tensor& items, const InBatchSoftmaxOptions& options) {
@@ -84,13 +84,13 @@ Tensor in_batch_softmax_loss(const Tensor& users, const Tensor& items, const InB
 
     Tensor scores = matmul(upcast(users) * (1 / options.temperature), transpose(upcast(items)));
     if (options.log_q.defined()) scores = scores - upcast(options.log_q).to(scores.dtype());
-    const Tensor own = arange(0, count, 1, {DType::i64, users.device()});
+    const Tensor labels = arange(0, count, 1, {DType::i64, users.device()});
     if (options.item_ids.defined()) {
-        const Tensor same = unsqueeze(options.item_ids, 1) == unsqueeze(options.item_ids, 0);
-        const Tensor elsewhere = unsqueeze(own, 1) != unsqueeze(own, 0);
-        scores = masked_fill(scores, logical_and(same, elsewhere), kNever);
+        const Tensor same_item = unsqueeze(options.item_ids, 1) == unsqueeze(options.item_ids, 0);
+        const Tensor off_diagonal = unsqueeze(labels, 1) != unsqueeze(labels, 0);
+        scores = masked_fill(scores, logical_and(same_item, off_diagonal), kMaskedScore);
     }
-    return call.result(cross_entropy(scores, own, {.reduction = options.reduction}).to(users.dtype()));
+    return call.result(cross_entropy(scores, labels, {.reduction = options.reduction}).to(users.dtype()));
 }
 
 Tensor sampled_softmax_loss(const Tensor& users, const Tensor& positives, const Tensor& negatives,
@@ -114,33 +114,36 @@ Tensor sampled_softmax_loss(const Tensor& users, const Tensor& positives, const 
         throw ShapeError(fmt::format("{}: expected negatives of shape (M, {}), got {}", kName, users.size(1),
                                      negatives.shape().str()));
     require_temperature(kName, options.temperature);
-    const std::int64_t count = users.size(0), drawn = negatives.size(0);
-    const bool corrected =
-        both(kName, "log_q_positive and log_q_negative", options.log_q_positive, options.log_q_negative);
-    const bool told = both(kName, "positive_ids and negative_ids", options.positive_ids, options.negative_ids);
-    if (corrected) {
+    const std::int64_t count = users.size(0), negative_count = negatives.size(0);
+    const bool has_log_q =
+        both_defined(kName, "log_q_positive and log_q_negative", options.log_q_positive, options.log_q_negative);
+    const bool has_ids =
+        both_defined(kName, "positive_ids and negative_ids", options.positive_ids, options.negative_ids);
+    if (has_log_q) {
         require_log_q(kName, "log_q_positive", options.log_q_positive, count);
-        require_log_q(kName, "log_q_negative", options.log_q_negative, drawn);
+        require_log_q(kName, "log_q_negative", options.log_q_negative, negative_count);
     }
-    if (told) {
+    if (has_ids) {
         require_ids(kName, "positive_ids", options.positive_ids, count);
-        require_ids(kName, "negative_ids", options.negative_ids, drawn);
+        require_ids(kName, "negative_ids", options.negative_ids, negative_count);
     }
 
-    const Tensor asked = upcast(users) * (1 / options.temperature);
-    Tensor own = sum(asked * upcast(positives), {1}, true), others = matmul(asked, transpose(upcast(negatives)));
-    if (corrected) {
-        own = own - unsqueeze(upcast(options.log_q_positive), 1).to(own.dtype());
-        others = others - upcast(options.log_q_negative).to(own.dtype());
+    const Tensor scaled_users = upcast(users) * (1 / options.temperature);
+    Tensor positive_scores = sum(scaled_users * upcast(positives), {1}, true),
+           negative_scores = matmul(scaled_users, transpose(upcast(negatives)));
+    if (has_log_q) {
+        positive_scores = positive_scores - unsqueeze(upcast(options.log_q_positive), 1).to(positive_scores.dtype());
+        negative_scores = negative_scores - upcast(options.log_q_negative).to(positive_scores.dtype());
     }
-    if (told) {
-        const Tensor same =
+    if (has_ids) {
+        const Tensor same_item =
             unsqueeze(options.positive_ids.to(DType::i64), 1) == unsqueeze(options.negative_ids.to(DType::i64), 0);
-        others = masked_fill(others, same, kNever);
+        negative_scores = masked_fill(negative_scores, same_item, kMaskedScore);
     }
-    const Tensor first = zeros({count}, {DType::i64, users.device()});
+    const Tensor labels = zeros({count}, {DType::i64, users.device()});
     return call.result(
-        cross_entropy(concat({own, others}, 1), first, {.reduction = options.reduction}).to(users.dtype()));
+        cross_entropy(concat({positive_scores, negative_scores}, 1), labels, {.reduction = options.reduction})
+            .to(users.dtype()));
 }
 
 NegativeSampler::NegativeSampler(const Tensor& weights) {
@@ -163,8 +166,8 @@ NegativeSampler NegativeSampler::uniform(std::int64_t count, const TensorOptions
 NegativeSampler NegativeSampler::log_uniform(std::int64_t count, const TensorOptions& options) {
     if (count < 1)
         throw ValueError(fmt::format("NegativeSampler::log_uniform: expected a count of at least 1, got {}", count));
-    const Tensor place = arange(0, count, 1, options);
-    return NegativeSampler(log1p(1 / (place + 1)));
+    const Tensor index = arange(0, count, 1, options);
+    return NegativeSampler(log1p(1 / (index + 1)));
 }
 
 Tensor NegativeSampler::sample(std::int64_t count, const std::optional<Generator>& generator) const {

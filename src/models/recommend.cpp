@@ -11,8 +11,8 @@
 namespace declivity::models {
 namespace {
 
-void require_at_least(std::string_view field, std::int64_t value, std::int64_t least) {
-    if (value < least) throw ValueError(fmt::format("{}: expected at least {}, got {}", field, least, value));
+void require_at_least(std::string_view field, std::int64_t value, std::int64_t min_value) {
+    if (value < min_value) throw ValueError(fmt::format("{}: expected at least {}, got {}", field, min_value, value));
 }
 
 void require_sizes(const char* config, const char* field, const std::vector<std::int64_t>& sizes) {
@@ -26,32 +26,33 @@ void require_fields(const char* config, const std::vector<std::int64_t>& fields)
     require_sizes(config, "fields", fields);
 }
 
-void require_std(std::string_view field, double std) {
-    if (!(std >= 0) || !std::isfinite(std))
-        throw ValueError(fmt::format("{}: expected at least 0, got {}", field, std));
+void require_std(std::string_view field, double stddev) {
+    if (!(stddev >= 0) || !std::isfinite(stddev))
+        throw ValueError(fmt::format("{}: expected at least 0, got {}", field, stddev));
 }
 
-void require_whole(const char* name, const char* what, const Tensor& ids) {
+void require_integer_ids(const char* name, const char* what, const Tensor& ids) {
     if (ids.dtype() != DType::i64 && ids.dtype() != DType::i32)
         throw TypeError(fmt::format("{}: expected {} of i64 or i32, got {}", name, what, name_of(ids.dtype())));
 }
 
 /// Checks ids (N) of an integer type.
-void require_list(const char* name, const char* what, const Tensor& ids) {
-    require_whole(name, what, ids);
+void require_id_vector(const char* name, const char* what, const Tensor& ids) {
+    require_integer_ids(name, what, ids);
     ops::require_rank(name, what, ids.shape(), 1, "N");
 }
 
 /// Checks categorical features of fields, (N, F).
 void require_categories(const char* name, const char* what, const Tensor& ids, std::size_t fields) {
-    require_whole(name, what, ids);
+    require_integer_ids(name, what, ids);
     if (ids.rank() != 2 || ids.size(1) != static_cast<std::int64_t>(fields))
         throw ShapeError(
             fmt::format("{}: expected {} of shape (N, {}), got {}", name, what, fields, ids.shape().str()));
 }
 
 /// Checks real features (rows, columns), or undefined if there are no columns.
-void require_numbers(const char* name, const char* what, const Tensor& dense, std::int64_t rows, std::int64_t columns) {
+void require_dense_features(const char* name, const char* what, const Tensor& dense, std::int64_t rows,
+                            std::int64_t columns) {
     if (columns == 0) {
         if (dense.defined())
             throw ValueError(
@@ -65,31 +66,31 @@ void require_numbers(const char* name, const char* what, const Tensor& dense, st
     ops::require_shape(name, what, dense.shape(), {rows, columns});
 }
 
-nn::Embedding table(std::int64_t rows, std::int64_t columns, double std, const ModelOptions& options) {
-    nn::Embedding made(rows, columns, {.dtype = options.dtype, .device = options.device});
-    if (std > 0) nn::normal_(made.weight().detach(), 0, std);
-    else made.weight().detach().fill_(0);
-    return made;
+nn::Embedding make_embedding(std::int64_t rows, std::int64_t columns, double stddev, const ModelOptions& options) {
+    nn::Embedding layer(rows, columns, {.dtype = options.dtype, .device = options.device});
+    if (stddev > 0) nn::normal_(layer.weight().detach(), 0, stddev);
+    else layer.weight().detach().fill_(0);
+    return layer;
 }
 
 /// MLP from `in` through the hidden sizes to `out`, with ReLU between the layers, and optionally after the last.
-nn::Sequential layers(std::int64_t in, const std::vector<std::int64_t>& hidden, std::int64_t out, bool relu_at_end,
-                      const ModelOptions& options) {
-    nn::Sequential made;
+nn::Sequential make_mlp(std::int64_t in, const std::vector<std::int64_t>& hidden, std::int64_t out, bool relu_at_end,
+                        const ModelOptions& options) {
+    nn::Sequential mlp;
     for (const std::int64_t size : hidden) {
-        made.append(nn::Linear(in, size, linear_options(true, options)));
-        made.append(nn::ReLU());
+        mlp.append(nn::Linear(in, size, linear_options(true, options)));
+        mlp.append(nn::ReLU());
         in = size;
     }
-    made.append(nn::Linear(in, out, linear_options(true, options)));
-    if (relu_at_end) made.append(nn::ReLU());
-    return made;
+    mlp.append(nn::Linear(in, out, linear_options(true, options)));
+    if (relu_at_end) mlp.append(nn::ReLU());
+    return mlp;
 }
 
 std::int64_t sum_of(const std::vector<std::int64_t>& sizes) {
-    std::int64_t all = 0;
-    for (const std::int64_t size : sizes) all += size;
-    return all;
+    std::int64_t total = 0;
+    for (const std::int64_t size : sizes) total += size;
+    return total;
 }
 
 }  // namespace
@@ -107,19 +108,19 @@ void MatrixFactorizationConfig::check() const {
 
 MatrixFactorization::MatrixFactorization(const MatrixFactorizationConfig& config, const ModelOptions& options)
     : config_((config.check(), config)),
-      users_(add("users", table(config.users, config.factors, config.initial_std, options))),
-      items_(add("items", table(config.items, config.factors, config.initial_std, options))) {
+      users_(add("users", make_embedding(config.users, config.factors, config.initial_std, options))),
+      items_(add("items", make_embedding(config.items, config.factors, config.initial_std, options))) {
     if (config.biases) {
-        user_bias_ = &add("user_bias", table(config.users, 1, 0, options));
-        item_bias_ = &add("item_bias", table(config.items, 1, 0, options));
+        user_bias_ = &add("user_bias", make_embedding(config.users, 1, 0, options));
+        item_bias_ = &add("item_bias", make_embedding(config.items, 1, 0, options));
     }
     mean_ = buffer("mean", full({}, config.mean, {options.dtype, options.device}));
 }
 
 Tensor MatrixFactorization::forward(Tensor users, Tensor items) {
-    require_list("MatrixFactorization", "users", users);
+    require_id_vector("MatrixFactorization", "users", users);
     if (!items.defined()) throw ValueError("MatrixFactorization: expected items, got an undefined tensor");
-    require_list("MatrixFactorization", "items", items);
+    require_id_vector("MatrixFactorization", "items", items);
     ops::require_shape("MatrixFactorization", "items", items.shape(), users.shape());
     Tensor y = sum(users_(users) * items_(items), {1}) + mean_;
     if (user_bias_ != nullptr) y = y + squeeze((*user_bias_)(users), 1) + squeeze((*item_bias_)(items), 1);
@@ -128,7 +129,7 @@ Tensor MatrixFactorization::forward(Tensor users, Tensor items) {
 
 Tensor MatrixFactorization::scores(const Tensor& users) {
     if (!users.defined()) throw ValueError("MatrixFactorization::scores: expected users, got an undefined tensor");
-    require_list("MatrixFactorization::scores", "users", users);
+    require_id_vector("MatrixFactorization::scores", "users", users);
     Tensor y = matmul(users_(users), transpose(items_.weight())) + mean_;
     if (user_bias_ != nullptr) y = y + (*user_bias_)(users) + transpose(item_bias_->weight());
     return y;
@@ -137,7 +138,7 @@ Tensor MatrixFactorization::scores(const Tensor& users) {
 TopK MatrixFactorization::recommend(const Tensor& users, std::int64_t k, const Tensor& seen) {
     constexpr const char* kName = "MatrixFactorization::recommend";
     if (!users.defined()) throw ValueError(fmt::format("{}: expected users, got an undefined tensor", kName));
-    require_list(kName, "users", users);
+    require_id_vector(kName, "users", users);
     if (k < 1 || k > config_.items)
         throw ValueError(fmt::format("{}: expected a k of 1 to {}, got {}", kName, config_.items, k));
     if (seen.defined()) {
@@ -161,14 +162,14 @@ void FactorizationMachineConfig::check() const {
 
 FactorizationMachine::FactorizationMachine(const FactorizationMachineConfig& config, const ModelOptions& options)
     : config_((config.check(), config)),
-      linear_(add("linear", table(sum_of(config.fields), 1, 0, options))),
-      factors_(add("factors", table(sum_of(config.fields), config.factors, config.initial_std, options))),
+      linear_(add("linear", make_embedding(sum_of(config.fields), 1, 0, options))),
+      factors_(add("factors", make_embedding(sum_of(config.fields), config.factors, config.initial_std, options))),
       bias_(parameter("bias", zeros({1}, {options.dtype, options.device}))) {
     std::vector<std::int64_t> offsets;
-    std::int64_t before = 0;
+    std::int64_t offset = 0;
     for (const std::int64_t size : config.fields) {
-        offsets.push_back(before);
-        before += size;
+        offsets.push_back(offset);
+        offset += size;
     }
     const Device device = factors_.weight().device();
     const auto count = static_cast<std::int64_t>(offsets.size());
@@ -185,8 +186,8 @@ Tensor FactorizationMachine::forward(Tensor ids, Tensor values) {
         ops::require_shape("FactorizationMachine", "values", values.shape(), ids.shape());
     }
     // An id out of range of its field must not become one of the next field's.
-    const Tensor own = ids.to(DType::i64);
-    const Tensor rows = where(logical_and(own >= 0, own < sizes_), own + offsets_, -1);
+    const Tensor ids_i64 = ids.to(DType::i64);
+    const Tensor rows = where(logical_and(ids_i64 >= 0, ids_i64 < sizes_), ids_i64 + offsets_, -1);
     Tensor linear = linear_(rows), vectors = factors_(rows);  // (N, F, 1), (N, F, factors)
     if (values.defined()) {
         const Tensor x = unsqueeze(values, 2);
@@ -211,18 +212,18 @@ Tower::Tower(const TowerConfig& config, std::int64_t output_dim, const ModelOpti
     : config_((config.check(), require_at_least("Tower: output_dim", output_dim, 1), config)),
       embeddings_(add("embeddings", nn::ModuleList<nn::Embedding>())),
       mlp_(add("mlp",
-               layers(static_cast<std::int64_t>(config.fields.size()) * config.embedding_dim + config.dense_features,
-                      config.hidden, output_dim, false, options))) {
+               make_mlp(static_cast<std::int64_t>(config.fields.size()) * config.embedding_dim + config.dense_features,
+                        config.hidden, output_dim, false, options))) {
     for (const std::int64_t size : config.fields)
-        embeddings_.append(table(size, config.embedding_dim, config.initial_std, options));
+        embeddings_.append(make_embedding(size, config.embedding_dim, config.initial_std, options));
 }
 
 Tensor Tower::forward(Tensor ids, Tensor dense) {
     require_categories("Tower", "ids", ids, config_.fields.size());
-    require_numbers("Tower", "dense", dense, ids.size(0), config_.dense_features);
+    require_dense_features("Tower", "dense", dense, ids.size(0), config_.dense_features);
     std::vector<Tensor> parts;
     std::int64_t field = 0;
-    for (nn::Embedding& one : embeddings_) parts.push_back(one(select(ids, 1, field++)));
+    for (nn::Embedding& embedding_layer : embeddings_) parts.push_back(embedding_layer(select(ids, 1, field++)));
     if (dense.defined()) parts.push_back(dense);
     return mlp_(parts.size() == 1 ? parts[0] : concat(parts, 1));
 }
@@ -271,11 +272,11 @@ void DLRMConfig::check() const {
 
 DLRM::DLRM(const DLRMConfig& config, const ModelOptions& options)
     : config_((config.check(), config)),
-      bottom_(add("bottom", layers(config.dense_features, config.bottom, config.embedding_dim, true, options))),
+      bottom_(add("bottom", make_mlp(config.dense_features, config.bottom, config.embedding_dim, true, options))),
       embeddings_(add("embeddings", nn::ModuleList<nn::EmbeddingBag>())),
       top_(add("top", [&] {
           const auto vectors = static_cast<std::int64_t>(config.fields.size()) + 1;
-          return layers(config.embedding_dim + vectors * (vectors - 1) / 2, config.top, 1, false, options);
+          return make_mlp(config.embedding_dim + vectors * (vectors - 1) / 2, config.top, 1, false, options);
       }())) {
     for (const std::int64_t size : config.fields) {
         nn::EmbeddingBag& bag = embeddings_.append(nn::EmbeddingBag(
@@ -297,24 +298,24 @@ Tensor DLRM::forward(Tensor dense, Tensor ids) {
         throw ShapeError(
             fmt::format("DLRM: expected dense of shape (N, {}), got {}", config_.dense_features, dense.shape().str()));
     if (!ids.defined()) throw ValueError("DLRM: expected ids, got an undefined tensor");
-    require_whole("DLRM", "ids", ids);
+    require_integer_ids("DLRM", "ids", ids);
     if (ids.rank() < 2 || ids.rank() > 3 || ids.size(0) != dense.size(0) || ids.size(1) != fields)
         throw ShapeError(fmt::format("DLRM: expected ids of shape ({0}, {1}) or ({0}, {1}, L), got {2}", dense.size(0),
                                      fields, ids.shape().str()));
     const Tensor bags = ids.rank() == 3 ? ids : unsqueeze(ids, 2);
     std::vector<Tensor> vectors{bottom_(dense)};
     std::int64_t field = 0;
-    for (nn::EmbeddingBag& one : embeddings_) {
-        const Tensor own = select(bags, 1, field++);
+    for (nn::EmbeddingBag& bag_layer : embeddings_) {
+        const Tensor field_ids = select(bags, 1, field++);
         if (ids.rank() == 2) {
-            vectors.push_back(one(own));
+            vectors.push_back(bag_layer(field_ids));
             continue;
         }
-        const Tensor counts = own >= 0;
-        vectors.push_back(one(where(counts, own, 0), Tensor(), counts.to(one.weight().dtype())));
+        const Tensor valid = field_ids >= 0;
+        vectors.push_back(bag_layer(where(valid, field_ids, 0), Tensor(), valid.to(bag_layer.weight().dtype())));
     }
-    const Tensor all = stack(vectors, 1);  // (N, F + 1, embedding_dim)
-    const Tensor products = index_select(flatten(matmul(all, transpose(all))), 1, pairs_);
+    const Tensor features = stack(vectors, 1);  // (N, F + 1, embedding_dim)
+    const Tensor products = index_select(flatten(matmul(features, transpose(features))), 1, pairs_);
     return squeeze(top_(concat({vectors[0], products}, 1)), 1);
 }
 

@@ -39,16 +39,16 @@ class TextConvolutions : public nn::Callable<Tensor(Tensor, Tensor)> {
 
   protected:
     Tensor forward(Tensor x, Tensor lengths) override {
-        std::vector<Tensor> found;
+        std::vector<Tensor> pooled;
         for (std::size_t i = 0; i < sizes_.size(); ++i) {
-            const Tensor answers = relu((*convolutions_[i])(x));
+            const Tensor activations = relu((*convolutions_[i])(x));
             // The window at 0 is always valid; others if they end within the text.
-            const Tensor places = arange(0, answers.size(2), 1, {DType::i64, x.device()});
-            const Tensor counts = maximum(lengths - sizes_[i], zeros({}, {DType::i64, x.device()})) >= places;
+            const Tensor positions = arange(0, activations.size(2), 1, {DType::i64, x.device()});
+            const Tensor valid = maximum(lengths - sizes_[i], zeros({}, {DType::i64, x.device()})) >= positions;
             // Activations are non-negative.
-            found.push_back(amax(where(unsqueeze(counts, 1), answers, 0.0), {2}));
+            pooled.push_back(amax(where(unsqueeze(valid, 1), activations, 0.0), {2}));
         }
-        return concat(found, 1);
+        return concat(pooled, 1);
     }
 
   private:
@@ -74,8 +74,8 @@ Tensor TextCNN::forward(Tensor input_ids) {
         throw ShapeError(fmt::format("TextCNN: expected at least one token, got {}", input_ids.shape().str()));
     const Tensor lengths = sum((input_ids != config_.padding_idx).to(DType::i64), {1}, true);
     Tensor x = transpose(embedding_(input_ids), 1, 2);
-    const std::int64_t most = *std::max_element(config_.filter_sizes.begin(), config_.filter_sizes.end());
-    if (x.size(2) < most) x = pad(x, {0, most - x.size(2)});
+    const std::int64_t max_filter_size = *std::max_element(config_.filter_sizes.begin(), config_.filter_sizes.end());
+    if (x.size(2) < max_filter_size) x = pad(x, {0, max_filter_size - x.size(2)});
     return classifier_(dropout_(convolutions_(x, lengths)));
 }
 
@@ -116,13 +116,13 @@ TransformerClassifier::TransformerClassifier(const TransformerClassifierConfig& 
 
 Tensor TransformerClassifier::forward(Tensor input_ids) {
     require_tokens("TransformerClassifier", input_ids, config_.max_length);
-    const Tensor there = input_ids != config_.padding_idx;
-    const Tensor places = arange(0, input_ids.size(1), 1, {DType::i64, input_ids.device()});
-    const Tensor x = encoder_(dropout_(tokens_(input_ids) + positions_(places)),
-                              nn::AttentionMasks{.key_padding_mask = logical_not(there)});
-    const Tensor weight = unsqueeze(there.to(x.dtype()), 2);
-    const Tensor count = maximum(sum(weight, {1}), ones({}, {x.dtype(), x.device()}));
-    return classifier_(sum(where(unsqueeze(there, 2), x, 0.0), {1}) / count);
+    const Tensor is_token = input_ids != config_.padding_idx;
+    const Tensor position_ids = arange(0, input_ids.size(1), 1, {DType::i64, input_ids.device()});
+    const Tensor x = encoder_(dropout_(tokens_(input_ids) + positions_(position_ids)),
+                              nn::AttentionMasks{.key_padding_mask = logical_not(is_token)});
+    const Tensor weight = unsqueeze(is_token.to(x.dtype()), 2);
+    const Tensor token_count = maximum(sum(weight, {1}), ones({}, {x.dtype(), x.device()}));
+    return classifier_(sum(where(unsqueeze(is_token, 2), x, 0.0), {1}) / token_count);
 }
 
 }  // namespace declivity::models

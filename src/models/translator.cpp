@@ -67,9 +67,9 @@ Translator::Translator(const TranslatorConfig& config, const ModelOptions& optio
                                    : embedding_of(config.target_vocab_size, config, options).weight()))) {}
 
 Tensor Translator::embedded(nn::Embedding& table, const Tensor& tokens) {
-    const Tensor places = arange(0, tokens.size(1), 1, {DType::i64, tokens.device()});
+    const Tensor positions = arange(0, tokens.size(1), 1, {DType::i64, tokens.device()});
     const Tensor x = table(tokens) * std::sqrt(static_cast<double>(config_.d_model));
-    return dropout_(x + sinusoidal_embedding(places, config_.d_model).to(x.dtype()));
+    return dropout_(x + sinusoidal_embedding(positions, config_.d_model).to(x.dtype()));
 }
 
 Tensor Translator::padding_of(const Tensor& tokens) const { return tokens == config_.padding_idx; }
@@ -82,15 +82,15 @@ Tensor Translator::encode(const Tensor& source) {
 namespace {
 
 /// Repeats a single text for each target.
-Tensor for_each_target(const char* what, const Tensor& of_source, const Tensor& target) {
-    if (of_source.size(0) == target.size(0)) return of_source;
-    if (of_source.size(0) != 1)
+Tensor for_each_target(const char* what, const Tensor& source_value, const Tensor& target) {
+    if (source_value.size(0) == target.size(0)) return source_value;
+    if (source_value.size(0) != 1)
         throw ShapeError(fmt::format("Translator: expected {} for {} texts, or for 1, got {}", what, target.size(0),
-                                     of_source.size(0)));
+                                     source_value.size(0)));
     std::vector<std::int64_t> sizes;
-    for (int axis = 0; axis < of_source.rank(); ++axis)
-        sizes.push_back(axis == 0 ? target.size(0) : of_source.size(axis));
-    return broadcast_to(of_source, Shape(sizes));
+    for (int axis = 0; axis < source_value.rank(); ++axis)
+        sizes.push_back(axis == 0 ? target.size(0) : source_value.size(axis));
+    return broadcast_to(source_value, Shape(sizes));
 }
 
 }  // namespace
@@ -98,9 +98,10 @@ Tensor for_each_target(const char* what, const Tensor& of_source, const Tensor& 
 Tensor Translator::decode(const Tensor& target, const Tensor& memory, const Tensor& source) {
     require_tokens("Translator::decode", target, config_.max_length);
     // Tokens never attend to padding, which is after them.
-    const Tensor seen = for_each_target("memory", memory, target), read = for_each_target("source", source, target);
-    return head_(decoder_(embedded(target_embedding_, target), seen, nn::AttentionMasks{.is_causal = true},
-                          nn::AttentionMasks{.key_padding_mask = padding_of(read)}));
+    const Tensor expanded_memory = for_each_target("memory", memory, target),
+                 expanded_source = for_each_target("source", source, target);
+    return head_(decoder_(embedded(target_embedding_, target), expanded_memory, nn::AttentionMasks{.is_causal = true},
+                          nn::AttentionMasks{.key_padding_mask = padding_of(expanded_source)}));
 }
 
 Tensor Translator::forward(Tensor source, Tensor target) {
@@ -127,30 +128,30 @@ std::vector<text::GeneratedSequence> Translator::translate(const std::vector<std
             fmt::format("Translator::translate: expected prompt and max_new_tokens of at most {} tokens, got "
                         "{} and {}",
                         config_.max_length, prompt.size(), options.max_new_tokens));
-    for (const auto& [what, tokens, size] : {std::tuple("source", &source, config_.source_vocab_size),
+    for (const auto& [name, tokens, size] : {std::tuple("source", &source, config_.source_vocab_size),
                                              std::tuple("prompt", &prompt, config_.target_vocab_size),
                                              std::tuple("end", &options.eos_token_id, config_.target_vocab_size)})
-        for (const std::int64_t one : *tokens)
-            if (one < 0 || one >= size)
+        for (const std::int64_t token : *tokens)
+            if (token < 0 || token >= size)
                 throw ValueError(fmt::format("Translator::translate: expected tokens of the {} in 0 .. {}, got {}",
-                                             what, size - 1, one));
+                                             name, size - 1, token));
     text::check(options);
     const NoGrad no_grad;
     const nn::EvaluationMode evaluation(*this);
     const Device device = head_.parameters().at(0).device();
-    const Tensor read = Tensor::from(source, {1, static_cast<std::int64_t>(source.size())}, device);
-    const Tensor memory = encode(read);
+    const Tensor source_tensor = Tensor::from(source, {1, static_cast<std::int64_t>(source.size())}, device);
+    const Tensor memory = encode(source_tensor);
     const text::NextLogits next = [&](const text::GenerationStep& step) {
         std::vector<std::int64_t> tokens;
         for (const auto& sequence : step.sequences) tokens.insert(tokens.end(), sequence.begin(), sequence.end());
         const auto rows = static_cast<std::int64_t>(step.sequences.size());
         const Tensor target = Tensor::from(tokens, {rows, static_cast<std::int64_t>(tokens.size()) / rows}, device);
-        const Tensor scores = select(decode(target, memory, read), 1, -1).to(DType::f32);
-        const std::vector<float> all = scores.to_vector<float>();
+        const Tensor scores = select(decode(target, memory, source_tensor), 1, -1).to(DType::f32);
+        const std::vector<float> values = scores.to_vector<float>();
         std::vector<std::vector<float>> logits;
         for (std::int64_t row = 0; row < rows; ++row)
-            logits.emplace_back(all.begin() + row * config_.target_vocab_size,
-                                all.begin() + (row + 1) * config_.target_vocab_size);
+            logits.emplace_back(values.begin() + row * config_.target_vocab_size,
+                                values.begin() + (row + 1) * config_.target_vocab_size);
         return logits;
     };
     // The padding row was never trained.

@@ -14,7 +14,7 @@ namespace {
 
 constexpr FileLayout kLayout{.prefix = "vit."};
 
-nn::LayerNorm normalisation(const ViTConfig& config, const ModelOptions& options) {
+nn::LayerNorm make_norm(const ViTConfig& config, const ModelOptions& options) {
     return nn::LayerNorm(config.hidden_size,
                          {.eps = config.layer_norm_eps, .dtype = options.dtype, .device = options.device});
 }
@@ -26,26 +26,26 @@ class Block : public nn::Layer {
           self_(
               attention_.add("attention", SelfAttention(config.hidden_size, config.num_attention_heads, config.qkv_bias,
                                                         config.attention_probs_dropout_prob, options))),
-          attended_(attention_.add("output", Dense(config.hidden_size, config.hidden_size, options))),
+          attention_output_(attention_.add("output", Dense(config.hidden_size, config.hidden_size, options))),
           intermediate_(add("intermediate", Dense(config.hidden_size, config.intermediate_size, options,
                                                   activation_of("ViTConfig::hidden_act", config.hidden_act)))),
           output_(add("output", Dense(config.intermediate_size, config.hidden_size, options))),
-          before_(add("layernorm_before", normalisation(config, options))),
-          after_(add("layernorm_after", normalisation(config, options))),
+          norm_before_(add("layernorm_before", make_norm(config, options))),
+          norm_after_(add("layernorm_after", make_norm(config, options))),
           dropout_(add("dropout", nn::Dropout(config.hidden_dropout_prob))) {}
     [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(Block); }
 
   protected:
     Tensor forward(Tensor x) override {
-        x = x + dropout_(attended_(self_(before_(x))));
-        return x + dropout_(output_(intermediate_(after_(x))));
+        x = x + dropout_(attention_output_(self_(norm_before_(x))));
+        return x + dropout_(output_(intermediate_(norm_after_(x))));
     }
 
   private:
     Container& attention_;
     SelfAttention& self_;
-    Dense &attended_, &intermediate_, &output_;
-    nn::LayerNorm &before_, &after_;
+    Dense &attention_output_, &intermediate_, &output_;
+    nn::LayerNorm &norm_before_, &norm_after_;
     nn::Dropout& dropout_;
 };
 
@@ -60,31 +60,31 @@ class ViTEmbeddings : public nn::Layer {
               nn::Conv2d(config.num_channels, config.hidden_size, config.patch_size,
                          {.stride = config.patch_size, .dtype = options.dtype, .device = options.device}))),
           dropout_(add("dropout", nn::Dropout(config.hidden_dropout_prob))),
-          wanted_{config.num_channels, config.image_size, config.image_size} {
+          image_shape_{config.num_channels, config.image_size, config.image_size} {
         const std::int64_t side = config.image_size / config.patch_size;
-        const TensorOptions tensor{options.dtype, options.device};
-        cls_token_ = parameter("cls_token", zeros({1, 1, config.hidden_size}, tensor));
+        const TensorOptions tensor_options{options.dtype, options.device};
+        cls_token_ = parameter("cls_token", zeros({1, 1, config.hidden_size}, tensor_options));
         position_embeddings_ =
-            parameter("position_embeddings", zeros({1, side * side + 1, config.hidden_size}, tensor));
+            parameter("position_embeddings", zeros({1, side * side + 1, config.hidden_size}, tensor_options));
     }
     [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(ViTEmbeddings); }
 
   protected:
     Tensor forward(Tensor images) override {
-        if (images.rank() != 4 || images.size(1) != wanted_[0] || images.size(2) != wanted_[1] ||
-            images.size(3) != wanted_[2])
-            throw ShapeError(fmt::format("ViT: expected images (N, {}, {}, {}), got {}", wanted_[0], wanted_[1],
-                                         wanted_[2], images.shape().str()));
-        const Tensor patches = transpose(flatten(projection_(images), 2), 1, 2), token = cls_token_;
-        const Tensor first = broadcast_to(token, {images.size(0), 1, token.size(2)});
-        return dropout_(concat({first, patches}, 1) + position_embeddings_.value());
+        if (images.rank() != 4 || images.size(1) != image_shape_[0] || images.size(2) != image_shape_[1] ||
+            images.size(3) != image_shape_[2])
+            throw ShapeError(fmt::format("ViT: expected images (N, {}, {}, {}), got {}", image_shape_[0],
+                                         image_shape_[1], image_shape_[2], images.shape().str()));
+        const Tensor patches = transpose(flatten(projection_(images), 2), 1, 2), cls_token = cls_token_;
+        const Tensor cls_tokens = broadcast_to(cls_token, {images.size(0), 1, cls_token.size(2)});
+        return dropout_(concat({cls_tokens, patches}, 1) + position_embeddings_.value());
     }
 
   private:
     Container& patches_;
     nn::Conv2d& projection_;
     nn::Dropout& dropout_;
-    Shape wanted_;
+    Shape image_shape_;
     Parameter cls_token_, position_embeddings_;
 };
 
@@ -109,7 +109,7 @@ ViT::ViT(const ViTConfig& config, const ModelOptions& options, bool add_pooling_
     : config_(config),
       embeddings_((config.check(), add("embeddings", ViTEmbeddings(config, options)))),
       encoder_(add("encoder", ViTEncoder(config, options))),
-      layernorm_(add("layernorm", normalisation(config, options))) {
+      layernorm_(add("layernorm", make_norm(config, options))) {
     if (add_pooling_layer)
         pooler_ = &add("pooler", BERTPooler(config.hidden_size, config.pooler_output_size.value_or(config.hidden_size),
                                             activation_of("ViTConfig::pooler_act", config.pooler_act), options));

@@ -21,10 +21,10 @@ namespace declivity::models {
 namespace {
 
 /// Legacy names of normalisation parameters in files of models converted from TensorFlow.
-std::string old_name(const std::string& name) {
-    for (const auto& [now, then] :
+std::string legacy_name(const std::string& name) {
+    for (const auto& [current, legacy] :
          {std::pair{"LayerNorm.weight", "LayerNorm.gamma"}, std::pair{"LayerNorm.bias", "LayerNorm.beta"}})
-        if (name.ends_with(now)) return name.substr(0, name.size() - std::string_view(now).size()) + then;
+        if (name.ends_with(current)) return name.substr(0, name.size() - std::string_view(current).size()) + legacy;
     return name;
 }
 
@@ -32,15 +32,15 @@ std::optional<std::string> name_in(const io::SafetensorsReader& reader, const st
                                    std::string_view prefix) {
     std::vector<std::string> candidates{name, std::string(prefix) + name};
     if (name.starts_with(prefix)) candidates[1] = name.substr(prefix.size());
-    for (const std::string& one : candidates)
-        for (const std::string& spelled : {one, old_name(one)})
-            if (reader.arrays().contains(spelled)) return spelled;
+    for (const std::string& candidate : candidates)
+        for (const std::string& spelling : {candidate, legacy_name(candidate)})
+            if (reader.arrays().contains(spelling)) return spelling;
     return std::nullopt;
 }
 
-Tensor turned(const Tensor& x) { return x.rank() == 2 ? transpose(x) : x; }
+Tensor transposed(const Tensor& x) { return x.rank() == 2 ? transpose(x) : x; }
 
-const void* same(const Tensor& tensor) { return tensor.state().get(); }
+const void* state_key(const Tensor& tensor) { return tensor.state().get(); }
 
 /// The product of claimed sizes, which may overflow an integer.
 double elements_of(const Shape& shape) {
@@ -65,10 +65,10 @@ void require_shape(const char* function, const io::SafetensorsReader& reader, co
 /// State dict of a module without its adapters, which are saved in separate files.
 StateDict without_adapters(const nn::Module& module) {
     std::set<const void*> adapters;
-    for (const nn::AdaptedLinear& one : nn::adapted_layers(module))
-        for (const NamedTensor& tensor : one.layer->lora()->state_dict()) adapters.insert(same(tensor.tensor));
+    for (const nn::AdaptedLinear& adapted : nn::adapted_layers(module))
+        for (const NamedTensor& tensor : adapted.layer->lora()->state_dict()) adapters.insert(state_key(tensor.tensor));
     StateDict state = module.state_dict();
-    std::erase_if(state, [&](const NamedTensor& item) { return adapters.contains(same(item.tensor)); });
+    std::erase_if(state, [&](const NamedTensor& item) { return adapters.contains(state_key(item.tensor)); });
     return state;
 }
 
@@ -77,16 +77,16 @@ StateDict without_adapters(const nn::Module& module) {
 void check_files(const char* function, const std::filesystem::path& folder, const FileLayout& layout, bool strict,
                  const ParameterList& parameters) {
     const io::SafetensorsReader reader(folder);
-    constexpr std::size_t kNamed = 8;                  // missing parameters listed in an error
-    constexpr std::size_t kMissing = 100'000;          // parameters that a model to be trained may lack
-    constexpr double kElements = 256.0 * 1024 * 1024;  // elements that it may lack beyond those in the files
+    constexpr std::size_t kMaxListed = 8;                        // missing parameters listed in an error
+    constexpr std::size_t kMaxMissing = 100'000;                 // parameters that a model to be trained may lack
+    constexpr double kMaxMissingElements = 256.0 * 1024 * 1024;  // elements that it may lack beyond those in the files
     std::vector<std::string> missing;
-    double lacking = 0, having = 0;
-    for (const auto& [name, array] : reader.arrays()) having += elements_of(array.shape);
-    const auto refuse_missing = [&](const char* more) {
+    double missing_elements = 0, file_elements = 0;
+    for (const auto& [name, array] : reader.arrays()) file_elements += elements_of(array.shape);
+    const auto refuse_missing = [&](const char* suffix) {
         throw ValueError(fmt::format("{}: expected {}{} in the files in '{}', as config.json says", function,
-                                     fmt::join(std::span(missing).first(std::min(kNamed, missing.size())), ", "), more,
-                                     folder.string()));
+                                     fmt::join(std::span(missing).first(std::min(kMaxListed, missing.size())), ", "),
+                                     suffix, folder.string()));
     };
     parameters([&](std::initializer_list<std::string> names, const Shape& shape) {
         bool found = false;
@@ -98,9 +98,10 @@ void check_files(const char* function, const std::filesystem::path& folder, cons
         }
         if (found) return;
         missing.push_back(*names.begin());
-        lacking += elements_of(shape);
-        if (strict && missing.size() > kNamed) refuse_missing(" and more");
-        if (missing.size() > kMissing || lacking > having + kElements) refuse_missing(" and more");
+        missing_elements += elements_of(shape);
+        if (strict && missing.size() > kMaxListed) refuse_missing(" and more");
+        if (missing.size() > kMaxMissing || missing_elements > file_elements + kMaxMissingElements)
+            refuse_missing(" and more");
     });
     if (strict && !missing.empty()) refuse_missing("");
 }
@@ -114,29 +115,29 @@ LoadedState load_weights(const char* function, nn::Module& module, const std::fi
     };
     std::vector<Match> matches;
     std::vector<const void*> filled;
-    LoadedState found;
+    LoadedState result;
     std::set<std::string> used;
     const StateDict state = without_adapters(module);
     for (const auto& [name, tensor] : state)
         if (const auto in_file = name_in(reader, name, layout.prefix)) {
             matches.push_back({name, *in_file, tensor});
-            filled.push_back(same(tensor));
+            filled.push_back(state_key(tensor));
             used.insert(*in_file);
         }
     for (const auto& [name, tensor] : state)
         // A tied parameter has its values under its other name.
-        if (std::ranges::find(filled, same(tensor)) == filled.end()) found.missing.push_back(name);
+        if (std::ranges::find(filled, state_key(tensor)) == filled.end()) result.missing.push_back(name);
     for (const auto& [name, array] : reader.arrays())
-        if (!used.contains(name)) found.unexpected.push_back(name);
-    if (strict && !found.missing.empty())
-        throw ValueError(fmt::format("{}: expected {} in the files in '{}'", function, fmt::join(found.missing, ", "),
+        if (!used.contains(name)) result.unexpected.push_back(name);
+    if (strict && !result.missing.empty())
+        throw ValueError(fmt::format("{}: expected {} in the files in '{}'", function, fmt::join(result.missing, ", "),
                                      path.string()));
     for (const Match& match : matches)
         require_shape(function, reader, match.in_file, in_file_shape(layout, match.name, match.to.shape()), "");
     const NoGrad no_grad;
     const auto read = [&](const Match& match) {
         Tensor from = io::to_device(reader.read(match.in_file), match.to.device());
-        if (layout.is_transposed(match.name)) from = turned(from);
+        if (layout.is_transposed(match.name)) from = transposed(from);
         from = from.to(match.to.dtype());
         (void)from.view();  // releases the array as it was read
         return from;
@@ -149,23 +150,23 @@ LoadedState load_weights(const char* function, nn::Module& module, const std::fi
         (void)match.to.view();
         match.from = {};
     }
-    return found;
+    return result;
 }
 
 void save_weights(const nn::Module& module, const std::filesystem::path& folder, const FileLayout& layout,
                   std::uint64_t max_shard_size) {
-    for (const nn::AdaptedLinear& one : nn::adapted_layers(module))
-        if (!one.layer->lora()->merged())
+    for (const nn::AdaptedLinear& adapted : nn::adapted_layers(module))
+        if (!adapted.layer->lora()->merged())
             throw ValueError(
                 fmt::format("save_pretrained: expected merged adapters (nn::merge_lora), or none; that "
                             "of '{}' is not. io::save_lora writes only adapters",
-                            one.name));
+                            adapted.name));
     const NoGrad no_grad;
     StateDict out;
-    std::set<const void*> written;
+    std::set<const void*> saved;
     for (const auto& [name, tensor] : without_adapters(module)) {
-        if (!written.insert(same(tensor)).second) continue;
-        out.push_back({name, layout.is_transposed(name) ? turned(tensor) : tensor});
+        if (!saved.insert(state_key(tensor)).second) continue;
+        out.push_back({name, layout.is_transposed(name) ? transposed(tensor) : tensor});
     }
     io::save_sharded(folder, out, {.max_shard_size = max_shard_size});
 }
@@ -180,8 +181,8 @@ std::map<std::string, std::string> saved_fields(const nn::Module& module, std::m
                                       : "\"float32\"";
     };
     for (const char* key : {"torch_dtype", "dtype"})
-        if (const auto said = fields.find(key); said != fields.end())
-            said->second = type_of(module.named_parameters().at(0).tensor.dtype());
+        if (const auto field = fields.find(key); field != fields.end())
+            field->second = type_of(module.named_parameters().at(0).tensor.dtype());
     return fields;
 }
 

@@ -13,16 +13,16 @@
 namespace declivity::nn {
 namespace {
 
-constexpr double kHidden = -std::numeric_limits<double>::infinity();
+constexpr double kMaskedScore = -std::numeric_limits<double>::infinity();
 
 /// Converts a bool mask to an additive one.
-Tensor added(const Tensor& mask, DType dtype) {
+Tensor as_additive_mask(const Tensor& mask, DType dtype) {
     if (mask.dtype() != DType::boolean) return mask.to(dtype);
-    return where(mask, full({}, kHidden, {dtype, mask.device()}), 0);
+    return where(mask, full({}, kMaskedScore, {dtype, mask.device()}), 0);
 }
 
 /// (N, L, heads E) as (N, heads, L, E).
-Tensor by_heads(const Tensor& x, std::int64_t heads) {
+Tensor split_heads(const Tensor& x, std::int64_t heads) {
     return permute(reshape(x, {x.size(0), x.size(1), heads, x.size(2) / heads}), {0, 2, 1, 3});
 }
 
@@ -43,42 +43,42 @@ MultiheadAttention::MultiheadAttention(std::int64_t embed_dim, std::int64_t num_
       }())) {
     if (!(dropout_ >= 0 && dropout_ <= 1))
         throw ValueError(fmt::format("MultiheadAttention: expected dropout in [0, 1], got {}", dropout_));
-    const TensorOptions tensor{options.dtype, options.device};
-    const auto drawn = [&](std::int64_t rows, std::int64_t columns) {
+    const TensorOptions tensor_options{options.dtype, options.device};
+    const auto initialised = [&](std::int64_t rows, std::int64_t columns) {
         if (columns < 1)
             throw ValueError(fmt::format("MultiheadAttention: expected kdim and vdim of at least 1, got {}", columns));
-        return xavier_uniform_(zeros({rows, columns}, tensor));
+        return xavier_uniform_(zeros({rows, columns}, tensor_options));
     };
     const std::int64_t kdim = options.kdim.value_or(embed_dim), vdim = options.vdim.value_or(embed_dim);
     if (kdim == embed_dim && vdim == embed_dim) {
-        in_proj_weight_ = parameter("in_proj_weight", drawn(3 * embed_dim, embed_dim));
+        in_proj_weight_ = parameter("in_proj_weight", initialised(3 * embed_dim, embed_dim));
     } else {
-        q_proj_weight_ = parameter("q_proj_weight", drawn(embed_dim, embed_dim));
-        k_proj_weight_ = parameter("k_proj_weight", drawn(embed_dim, kdim));
-        v_proj_weight_ = parameter("v_proj_weight", drawn(embed_dim, vdim));
+        q_proj_weight_ = parameter("q_proj_weight", initialised(embed_dim, embed_dim));
+        k_proj_weight_ = parameter("k_proj_weight", initialised(embed_dim, kdim));
+        v_proj_weight_ = parameter("v_proj_weight", initialised(embed_dim, vdim));
     }
-    in_proj_bias_ = parameter("in_proj_bias", options.bias ? zeros({3 * embed_dim}, tensor) : Tensor());
+    in_proj_bias_ = parameter("in_proj_bias", options.bias ? zeros({3 * embed_dim}, tensor_options) : Tensor());
     const NoGrad no_grad;
     if (options.bias) out_proj_.bias().fill_(0);
 }
 
 MultiheadAttention::Heads MultiheadAttention::heads_of(const Tensor& query, const Tensor& key, const Tensor& value,
                                                        bool with_values) const {
-    const Tensor whole = in_proj_weight_, biases = in_proj_bias_;
-    if (whole.defined() && !key.defined() && !value.defined()) {
+    const Tensor weight = in_proj_weight_, bias = in_proj_bias_;
+    if (weight.defined() && !key.defined() && !value.defined()) {
         // One product; the heads are views of its result.
-        const Tensor all = reshape(linear(query, whole, biases),
-                                   {query.size(0), query.size(1), 3, num_heads_, embed_dim_ / num_heads_});
-        const auto part = [&](std::int64_t i) { return permute(select(all, 2, i), {0, 2, 1, 3}); };
+        const Tensor projections = reshape(linear(query, weight, bias),
+                                           {query.size(0), query.size(1), 3, num_heads_, embed_dim_ / num_heads_});
+        const auto part = [&](std::int64_t i) { return permute(select(projections, 2, i), {0, 2, 1, 3}); };
         return {part(0), part(1), part(2)};
     }
     const Tensor& keys = key.defined() ? key : query;
     const Tensor& values = value.defined() ? value : keys;
-    const auto projected = [&](const Tensor& x, std::int64_t i, const Tensor& own) {
+    const auto projected = [&](const Tensor& x, std::int64_t i, const Tensor& separate_weight) {
         const std::int64_t first = i * embed_dim_, last = first + embed_dim_;
-        return by_heads(linear(x, whole.defined() ? slice(whole, 0, first, last) : own,
-                               biases.defined() ? slice(biases, 0, first, last) : Tensor()),
-                        num_heads_);
+        return split_heads(linear(x, weight.defined() ? slice(weight, 0, first, last) : separate_weight,
+                                  bias.defined() ? slice(bias, 0, first, last) : Tensor()),
+                           num_heads_);
     };
     return {projected(query, 0, q_proj_weight_), projected(keys, 1, k_proj_weight_),
             with_values ? projected(values, 2, v_proj_weight_) : Tensor()};
@@ -89,11 +89,11 @@ Tensor MultiheadAttention::mask_of(const AttentionMasks& masks, const Tensor& qu
     const DType dtype = query.dtype();
     Tensor mask = masks.attn_mask, padding = masks.key_padding_mask;
     // An integer mask would be added to the scores, where 1 masks nothing.
-    for (const auto& [what, one] : {std::pair("attn_mask", mask), std::pair("key_padding_mask", padding)})
-        if (one.defined() && one.dtype() != DType::boolean && !is_floating(one.dtype()))
+    for (const auto& [what, operand] : {std::pair("attn_mask", mask), std::pair("key_padding_mask", padding)})
+        if (operand.defined() && operand.dtype() != DType::boolean && !is_floating(operand.dtype()))
             throw TypeError(
                 fmt::format("MultiheadAttention: expected {} of bool, or an additive mask of a floating type, got {}",
-                            what, name_of(one.dtype())));
+                            what, name_of(operand.dtype())));
     if (mask.defined()) {
         if (mask.shape() != Shape{queries, keys} && mask.shape() != Shape{batch * num_heads_, queries, keys})
             throw ShapeError(fmt::format("MultiheadAttention: expected attn_mask {} or {}, got {}",
@@ -113,8 +113,8 @@ Tensor MultiheadAttention::mask_of(const AttentionMasks& masks, const Tensor& qu
         if (mask.defined() && padding.defined()) return logical_not(mask | padding);
         return mask.defined() ? logical_not(mask) : padding.defined() ? logical_not(padding) : Tensor();
     }
-    if (mask.defined() && padding.defined()) return added(mask, dtype) + added(padding, dtype);
-    return added(mask.defined() ? mask : padding, dtype);
+    if (mask.defined() && padding.defined()) return as_additive_mask(mask, dtype) + as_additive_mask(padding, dtype);
+    return as_additive_mask(mask.defined() ? mask : padding, dtype);
 }
 
 Tensor MultiheadAttention::forward(Tensor query, Tensor key, Tensor value, AttentionMasks masks) {
@@ -124,14 +124,14 @@ Tensor MultiheadAttention::forward(Tensor query, Tensor key, Tensor value, Atten
     if (query.size(-1) != embed_dim_)
         throw ShapeError(
             fmt::format("MultiheadAttention: expected query of embed_dim {}, got {}", embed_dim_, query.shape().str()));
-    const bool single = query.rank() == 2;
+    const bool unbatched = query.rank() == 2;
     const auto batched = [&](const Tensor& x) {
         if (!x.defined()) return x;
         if (x.rank() != query.rank())
             throw ShapeError(fmt::format(
                 "MultiheadAttention: expected query, key and value with the same number of axes, got {} and {}",
                 query.shape().str(), x.shape().str()));
-        return single ? unsqueeze(x, 0) : batch_first_ ? x : transpose(x, 0, 1);
+        return unbatched ? unsqueeze(x, 0) : batch_first_ ? x : transpose(x, 0, 1);
     };
     const Tensor x = batched(query), keys = batched(key), values = batched(value);
     if (keys.defined() && keys.size(0) != x.size(0))
@@ -143,13 +143,13 @@ Tensor MultiheadAttention::forward(Tensor query, Tensor key, Tensor value, Atten
                                                    .dropout_p = training() ? dropout_ : 0,
                                                    .is_causal = masks.is_causal});
     const Tensor out = out_proj_(reshape(permute(y, {0, 2, 1, 3}), {x.size(0), x.size(1), embed_dim_}));
-    return single ? squeeze(out, {0}) : batch_first_ ? out : transpose(out, 0, 1);
+    return unbatched ? squeeze(out, {0}) : batch_first_ ? out : transpose(out, 0, 1);
 }
 
 Tensor MultiheadAttention::weights(const Tensor& query, const Tensor& key, const AttentionMasks& masks) const {
-    const bool single = query.rank() == 2;
+    const bool unbatched = query.rank() == 2;
     const auto batched = [&](const Tensor& x) {
-        return !x.defined() ? x : single ? unsqueeze(x, 0) : batch_first_ ? x : transpose(x, 0, 1);
+        return !x.defined() ? x : unbatched ? unsqueeze(x, 0) : batch_first_ ? x : transpose(x, 0, 1);
     };
     const Tensor x = batched(query);
     const Heads heads = heads_of(x, batched(key), {}, false);
@@ -157,15 +157,15 @@ Tensor MultiheadAttention::weights(const Tensor& query, const Tensor& key, const
     const Tensor mask = mask_of(masks, x, keys);
     Tensor scores = matmul(heads.query, transpose(heads.key, -1, -2)) *
                     (1 / std::sqrt(static_cast<double>(embed_dim_ / num_heads_)));
-    if (mask.defined()) scores = mask.dtype() == DType::boolean ? where(mask, scores, kHidden) : scores + mask;
+    if (mask.defined()) scores = mask.dtype() == DType::boolean ? where(mask, scores, kMaskedScore) : scores + mask;
     if (masks.is_causal) {
-        const TensorOptions whole{DType::i64, x.device()};
-        scores =
-            where(reshape(arange(0, keys, 1, whole), {1, keys}) <= reshape(arange(0, queries, 1, whole), {queries, 1}),
-                  scores, kHidden);
+        const TensorOptions index_options{DType::i64, x.device()};
+        scores = where(reshape(arange(0, keys, 1, index_options), {1, keys}) <=
+                           reshape(arange(0, queries, 1, index_options), {queries, 1}),
+                       scores, kMaskedScore);
     }
-    const Tensor all = softmax(scores, -1);
-    return single ? squeeze(all, {0}) : all;
+    const Tensor weights_of_heads = softmax(scores, -1);
+    return unbatched ? squeeze(weights_of_heads, {0}) : weights_of_heads;
 }
 
 std::int64_t MultiheadAttention::multiply_adds(const std::vector<Tensor>& inputs, const std::vector<Tensor>&) const {

@@ -26,9 +26,9 @@ Spectrogram::Spectrogram(audio::SpectrogramOptions options, const TensorOptions&
 }
 
 audio::SpectrogramOptions Spectrogram::options() const {
-    audio::SpectrogramOptions made = options_;
-    made.window = window_;
-    return made;
+    audio::SpectrogramOptions result = options_;
+    result.window = window_;
+    return result;
 }
 
 Tensor Spectrogram::forward(Tensor x) { return audio::spectrogram(x, options()); }
@@ -57,10 +57,10 @@ MelSpectrogram::MelSpectrogram(audio::MelSpectrogramOptions options, const Tenso
 }
 
 audio::MelSpectrogramOptions MelSpectrogram::options() const {
-    audio::MelSpectrogramOptions made = options_;
-    made.spectrogram = spectrogram_.options();
-    made.filter_bank = mel_scale_.filter_bank();
-    return made;
+    audio::MelSpectrogramOptions result = options_;
+    result.spectrogram = spectrogram_.options();
+    result.filter_bank = mel_scale_.filter_bank();
+    return result;
 }
 
 Tensor MelSpectrogram::forward(Tensor x) { return audio::mel_spectrogram(x, options()); }

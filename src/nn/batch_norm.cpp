@@ -7,8 +7,8 @@
 namespace declivity::nn {
 namespace {
 
-void require_axes(const char* layer, bool fits, const char* wants, const Tensor& x) {
-    if (!fits) throw ShapeError(fmt::format("{}: expected x of shape {}, got {}", layer, wants, x.shape().str()));
+void require_axes(const char* layer, bool fits, const char* expected, const Tensor& x) {
+    if (!fits) throw ShapeError(fmt::format("{}: expected x of shape {}, got {}", layer, expected, x.shape().str()));
 }
 
 }  // namespace

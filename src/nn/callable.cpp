@@ -34,22 +34,22 @@ std::string shapes_of(const std::vector<Tensor>& tensors) {
 class EvaluationScope {
   public:
     explicit EvaluationScope(Module& module) : module_(module) {
-        note(module);
+        save_modes(module);
         module.eval();
     }
-    ~EvaluationScope() { put_back(module_); }
+    ~EvaluationScope() { restore_modes(module_); }
     EvaluationScope(const EvaluationScope&) = delete;
     EvaluationScope& operator=(const EvaluationScope&) = delete;
 
   private:
-    void note(const Module& module) {
+    void save_modes(const Module& module) {
         modes_.push_back(module.training());
-        module.for_each_child([&](const Module& child) { note(child); });
+        module.for_each_child([&](const Module& child) { save_modes(child); });
     }
     /// train() applies to all descendants: restored from the outermost to the innermost.
-    void put_back(Module& module) {
+    void restore_modes(Module& module) {
         module.train(modes_[next_++]);
-        module.for_each_child([&](Module& child) { put_back(child); });
+        module.for_each_child([&](Module& child) { restore_modes(child); });
     }
     Module& module_;
     std::vector<bool> modes_;
@@ -64,8 +64,8 @@ ObserveCalls::ObserveCalls(Observer function)
     : observer_(std::move(function)), before_(std::exchange(observer, &observer_)) {}
 ObserveCalls::~ObserveCalls() { observer = before_; }
 
-detail::UnobservedScope::UnobservedScope() : before_(std::exchange(observer, nullptr)) {}
-detail::UnobservedScope::~UnobservedScope() { observer = static_cast<const ObserveCalls::Observer*>(before_); }
+detail::UnobservedScope::UnobservedScope() : previous_(std::exchange(observer, nullptr)) {}
+detail::UnobservedScope::~UnobservedScope() { observer = static_cast<const ObserveCalls::Observer*>(previous_); }
 
 Module::Call::Call(Module& module)
     : module_((module.require_in_place(), module)),
@@ -103,8 +103,8 @@ void Module::Call::tell(const std::vector<Tensor>& inputs, const std::vector<Ten
 /// Guards of a captured call: the mode, children, hooks and parametrisations, and whether there is an observer.
 void Module::guard_call() const {
     Capture::current()->guard(
-        [here = lifetime_token_.watch(), this, training = training_, children = children_.size(), changes = changes_] {
-            return !here.expired() && training_ == training && children_.size() == children && changes_ == changes &&
+        [token = lifetime_token_.watch(), this, training = training_, children = children_.size(), changes = changes_] {
+            return !token.expired() && training_ == training && children_.size() == children && changes_ == changes &&
                    observer == nullptr;
         });
 }
@@ -112,8 +112,8 @@ void Module::guard_call() const {
 void Module::guard_children() const {
     Capture* const capture = Capture::current();
     if (capture == nullptr) return;
-    capture->guard([here = lifetime_token_.watch(), this, children = children_.size(), changes = changes_] {
-        return !here.expired() && children_.size() == children && changes_ == changes;
+    capture->guard([token = lifetime_token_.watch(), this, children = children_.size(), changes = changes_] {
+        return !token.expired() && children_.size() == children && changes_ == changes;
     });
 }
 
@@ -137,12 +137,12 @@ std::string Module::summary_of(const std::vector<Tensor>& inputs, const std::fun
         fmt::format("{:<32} {:<16} {:<20} {:>12} {:>16}\n", "layer", "type", "output", "parameters", "multiply-adds");
     std::int64_t total = 0;
     const auto add_line = [&](const std::string& path, const Module& module, const std::vector<Tensor>& in,
-                              const std::vector<Tensor>& result) {
-        const bool holds_layers = module.children_.size() > (module.is_parametrized() ? 1U : 0U);
-        if (holds_layers) return;
-        const std::int64_t multiply_adds = module.multiply_adds(in, result);
+                              const std::vector<Tensor>& outputs) {
+        const bool has_layers = module.children_.size() > (module.is_parametrized() ? 1U : 0U);
+        if (has_layers) return;
+        const std::int64_t multiply_adds = module.multiply_adds(in, outputs);
         total += multiply_adds;
-        out += fmt::format("{:<32} {:<16} {:<20} {:>12} {:>16}\n", path, module.type_name(), shapes_of(result),
+        out += fmt::format("{:<32} {:<16} {:<20} {:>12} {:>16}\n", path, module.type_name(), shapes_of(outputs),
                            count(module.parameters()), multiply_adds);
     };
     {

@@ -23,9 +23,9 @@ Conv1d::Conv1d(std::int64_t in_channels, std::int64_t out_channels, std::int64_t
 
 Tensor Conv1d::forward(Tensor x) {
     if (padding_mode_ == PadMode::zeros) return conv1d(x, weight_, bias_, conv_);
-    Conv1dParameters inner = conv_;
-    inner.padding = 0;
-    return conv1d(padded_for("Conv1d", x, weight_, conv_, padding_mode_), weight_, bias_, inner);
+    Conv1dParameters unpadded = conv_;
+    unpadded.padding = 0;
+    return conv1d(padded_for("Conv1d", x, weight_, conv_, padding_mode_), weight_, bias_, unpadded);
 }
 
 std::int64_t Conv1d::multiply_adds(const std::vector<Tensor>&, const std::vector<Tensor>& outputs) const {

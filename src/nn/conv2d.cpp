@@ -37,9 +37,9 @@ Conv2d::Conv2d(std::int64_t in_channels, std::int64_t out_channels, Size2 kernel
 
 Tensor Conv2d::forward(Tensor x) {
     if (padding_mode_ == PadMode::zeros) return conv2d(x, weight_, bias_, conv_);
-    Conv2dParameters inner = conv_;
-    inner.padding = 0;
-    return conv2d(padded_for("Conv2d", x, weight_, conv_, padding_mode_), weight_, bias_, inner);
+    Conv2dParameters unpadded = conv_;
+    unpadded.padding = 0;
+    return conv2d(padded_for("Conv2d", x, weight_, conv_, padding_mode_), weight_, bias_, unpadded);
 }
 
 std::int64_t Conv2d::multiply_adds(const std::vector<Tensor>&, const std::vector<Tensor>& outputs) const {

@@ -22,9 +22,9 @@ Conv3d::Conv3d(std::int64_t in_channels, std::int64_t out_channels, Size3 kernel
 
 Tensor Conv3d::forward(Tensor x) {
     if (padding_mode_ == PadMode::zeros) return conv3d(x, weight_, bias_, conv_);
-    Conv3dParameters inner = conv_;
-    inner.padding = 0;
-    return conv3d(padded_for("Conv3d", x, weight_, conv_, padding_mode_), weight_, bias_, inner);
+    Conv3dParameters unpadded = conv_;
+    unpadded.padding = 0;
+    return conv3d(padded_for("Conv3d", x, weight_, conv_, padding_mode_), weight_, bias_, unpadded);
 }
 
 std::int64_t Conv3d::multiply_adds(const std::vector<Tensor>&, const std::vector<Tensor>& outputs) const {

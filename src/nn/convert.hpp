@@ -7,7 +7,7 @@
 
 namespace declivity::nn::detail {
 
-/// Replaces each tensor by `converted` of it. If that throws for one of them, all are unchanged.
-void convert(const StateDict& tensors, const std::function<Tensor(const Tensor&)>& converted);
+/// Replaces each tensor by `conversion` of it. If that throws for one of them, all are unchanged.
+void convert(const StateDict& tensors, const std::function<Tensor(const Tensor&)>& conversion);
 
 }  // namespace declivity::nn::detail

@@ -25,16 +25,16 @@ void require_sizes(std::string_view layer, std::int64_t num_embeddings, std::int
                                      layer, num_embeddings, embedding_dim));
 }
 
-Tensor drawn(std::int64_t rows, std::int64_t columns, const TensorOptions& tensor,
-             const std::optional<std::int64_t>& padding) {
+Tensor initial_table(std::int64_t rows, std::int64_t columns, const TensorOptions& tensor,
+                     const std::optional<std::int64_t>& padding) {
     Tensor table = normal({rows, columns}, 0, 1, tensor);
     if (!padding) return table;
-    const Tensor nothing = zeros({columns}, {table.dtype(), table.device()});
-    return select_scatter(std::move(table), nothing, 0, *padding);
+    const Tensor zero_row = zeros({columns}, {table.dtype(), table.device()});
+    return select_scatter(std::move(table), zero_row, 0, *padding);
 }
 
 /// Copy of a table for the layer.
-Tensor copied(std::string_view layer, const Tensor& table) {
+Tensor copy_of_table(std::string_view layer, const Tensor& table) {
     if (!table.defined()) throw ValueError(fmt::format("{}: expected a table, got an undefined tensor", layer));
     if (table.rank() != 2)
         throw ShapeError(fmt::format("{}: expected a table of shape (V, D), got {}", layer, table.shape().str()));
@@ -54,14 +54,14 @@ Embedding::Embedding(const Tensor& table, const EmbeddingOptions& options)
 
 Embedding::Embedding(std::int64_t num_embeddings, std::int64_t embedding_dim, const EmbeddingOptions& options)
     : Embedding((require_sizes("Embedding", num_embeddings, embedding_dim),
-                 drawn(num_embeddings, embedding_dim, {options.dtype, options.device},
-                       padding_of("Embedding", options.padding_idx, num_embeddings))),
+                 initial_table(num_embeddings, embedding_dim, {options.dtype, options.device},
+                               padding_of("Embedding", options.padding_idx, num_embeddings))),
                 options) {}
 
 Embedding Embedding::from_pretrained(const Tensor& table, bool freeze, const EmbeddingOptions& options) {
-    Embedding made(copied("Embedding::from_pretrained", table), options);
-    made.weight().set_requires_grad(!freeze);
-    return made;
+    Embedding result(copy_of_table("Embedding::from_pretrained", table), options);
+    result.weight().set_requires_grad(!freeze);
+    return result;
 }
 
 Tensor Embedding::forward(Tensor indices) {
@@ -84,14 +84,14 @@ EmbeddingBag::EmbeddingBag(const Tensor& table, const EmbeddingBagOptions& optio
 
 EmbeddingBag::EmbeddingBag(std::int64_t num_embeddings, std::int64_t embedding_dim, const EmbeddingBagOptions& options)
     : EmbeddingBag((require_sizes("EmbeddingBag", num_embeddings, embedding_dim),
-                    drawn(num_embeddings, embedding_dim, {options.dtype, options.device},
-                          padding_of("EmbeddingBag", options.padding_idx, num_embeddings))),
+                    initial_table(num_embeddings, embedding_dim, {options.dtype, options.device},
+                                  padding_of("EmbeddingBag", options.padding_idx, num_embeddings))),
                    options) {}
 
 EmbeddingBag EmbeddingBag::from_pretrained(const Tensor& table, bool freeze, const EmbeddingBagOptions& options) {
-    EmbeddingBag made(copied("EmbeddingBag::from_pretrained", table), options);
-    made.weight().set_requires_grad(!freeze);
-    return made;
+    EmbeddingBag result(copy_of_table("EmbeddingBag::from_pretrained", table), options);
+    result.weight().set_requires_grad(!freeze);
+    return result;
 }
 
 Tensor EmbeddingBag::forward(Tensor indices, Tensor offsets, Tensor per_sample_weights) {

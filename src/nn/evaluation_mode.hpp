@@ -12,24 +12,24 @@ namespace declivity::nn {
 class EvaluationMode {
   public:
     explicit EvaluationMode(Module& module) {
-        note(module);
+        save_modes(module);
         module.eval();
     }
     ~EvaluationMode() {
         // train() applies to descendants as well: restored from the outermost to the innermost.
-        for (const auto& [module, training] : before_)
+        for (const auto& [module, training] : saved_modes_)
             if (module->training() != training) module->train(training);
     }
     EvaluationMode(const EvaluationMode&) = delete;
     EvaluationMode& operator=(const EvaluationMode&) = delete;
 
   private:
-    void note(Module& module) {
-        before_.emplace_back(&module, module.training());
-        for (const auto& [name, child] : module.children()) note(*child);
+    void save_modes(Module& module) {
+        saved_modes_.emplace_back(&module, module.training());
+        for (const auto& [name, child] : module.children()) save_modes(*child);
     }
 
-    std::vector<std::pair<Module*, bool>> before_;
+    std::vector<std::pair<Module*, bool>> saved_modes_;
 };
 
 }  // namespace declivity::nn

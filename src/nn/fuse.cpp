@@ -22,17 +22,18 @@ struct Affine {
         if (mean.numel() != channels)
             throw ShapeError(
                 fmt::format("{}: expected a norm of {} channels, got one of {}", function, channels, mean.numel()));
-        const DType wide = compute_type(mean.dtype());
-        factor = pow(var.to(wide) + norm.eps(), -0.5);
-        if (norm.weight().defined()) factor = factor * norm.weight().to(wide);
-        offset = -mean.to(wide) * factor;
-        if (norm.bias().defined()) offset = offset + norm.bias().to(wide);
+        const DType compute = compute_type(mean.dtype());
+        factor = pow(var.to(compute) + norm.eps(), -0.5);
+        if (norm.weight().defined()) factor = factor * norm.weight().to(compute);
+        offset = -mean.to(compute) * factor;
+        if (norm.bias().defined()) offset = offset + norm.bias().to(compute);
     }
 };
 
-/// Writes the folded weights to `made`. @param axis of the weight's output channels; @param groups number of groups
-template <class Made>
-Made with(const Affine& affine, const Tensor& weight, const Tensor& bias, int axis, std::int64_t groups, Made made) {
+/// Writes the folded weights to `result`. @param axis of the weight's output channels; @param groups number of groups
+template <class FusedLayer>
+FusedLayer fold_into(const Affine& affine, const Tensor& weight, const Tensor& bias, int axis, std::int64_t groups,
+                     FusedLayer result) {
     Shape shape;
     for (int i = 0; i < weight.rank(); ++i) shape.push_back(1);
     // The weight of a transposed convolution has the inputs of all groups along axis 0, the outputs of one group along
@@ -45,12 +46,12 @@ Made with(const Affine& affine, const Tensor& weight, const Tensor& bias, int ax
     } else {
         shape[0] = weight.size(0);
     }
-    made.weight().copy_((weight.to(factor.dtype()) * reshape(factor, shape)).to(weight.dtype()));
+    result.weight().copy_((weight.to(factor.dtype()) * reshape(factor, shape)).to(weight.dtype()));
     Tensor offset = affine.offset;
     if (bias.defined()) offset = offset + bias.to(offset.dtype()) * affine.factor;
-    made.bias().copy_(offset.to(weight.dtype()));
-    made.eval();
-    return made;
+    result.bias().copy_(offset.to(weight.dtype()));
+    result.eval();
+    return result;
 }
 
 /// Spatial sizes of a weight.
@@ -82,8 +83,8 @@ Layer fused(const Layer& layer, const BatchNorm& norm) {
     const Affine affine("fuse_conv_bn", norm, weight.size(0));
     auto options = options_of<Options>(layer.options(), weight);
     options.padding_mode = layer.padding_mode();
-    return with(affine, weight, layer.bias(), 0, groups,
-                Layer(weight.size(1) * groups, weight.size(0), kernel_size<N>(weight.shape()), options));
+    return fold_into(affine, weight, layer.bias(), 0, groups,
+                     Layer(weight.size(1) * groups, weight.size(0), kernel_size<N>(weight.shape()), options));
 }
 
 template <int N, class Options, class Layer>
@@ -94,8 +95,8 @@ Layer fused_transpose(const Layer& layer, const BatchNorm& norm) {
     const Affine affine("fuse_conv_bn", norm, weight.size(1) * groups);
     auto options = options_of<Options>(layer.options(), weight);
     options.output_padding = layer.options().output_padding;
-    return with(affine, weight, layer.bias(), 1, groups,
-                Layer(weight.size(0), weight.size(1) * groups, kernel_size<N>(weight.shape()), options));
+    return fold_into(affine, weight, layer.bias(), 1, groups,
+                     Layer(weight.size(0), weight.size(1) * groups, kernel_size<N>(weight.shape()), options));
 }
 
 }  // namespace
@@ -120,8 +121,8 @@ Linear fuse_linear_bn(const Linear& layer, const BatchNorm& norm) {
     const NoGrad no_grad;
     const Tensor weight = layer.weight();
     const Affine affine("fuse_linear_bn", norm, weight.size(0));
-    return with(affine, weight, layer.bias(), 0, 1,
-                Linear(weight.size(1), weight.size(0), {.dtype = weight.dtype(), .device = weight.device()}));
+    return fold_into(affine, weight, layer.bias(), 0, 1,
+                     Linear(weight.size(1), weight.size(0), {.dtype = weight.dtype(), .device = weight.device()}));
 }
 
 }  // namespace declivity::nn

@@ -46,11 +46,11 @@ Tensor truncated_normal_(Tensor tensor, double mean, double std, double cut,
     const NoGrad no_grad;
     // Generated on the host: the number of rejections differs from element to element.
     if (generator) ops::require_same_device("truncated_normal_", tensor.device(), generator->device());
-    const Generator from = generator ? *generator : Generator::default_of(tensor.device());
+    const Generator source = generator ? *generator : Generator::default_of(tensor.device());
     const auto count = static_cast<std::size_t>(tensor.numel());
     std::vector<double> values;
     values.reserve(count);
-    from.take_on_host("truncated_normal_", [&](const ops::RandomPosition& position) {
+    source.take_on_host("truncated_normal_", [&](const ops::RandomPosition& position) {
         std::uint64_t block = 0;
         while (values.size() < count) {
             const auto words = philox_block(position.seed, position.offset + block++);

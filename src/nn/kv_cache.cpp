@@ -32,28 +32,28 @@ struct KeyValueCache::State {
     std::vector<std::int64_t> free = {};                // free pages
     std::vector<std::vector<std::int64_t>> owned = {};  // pages of each sample
     std::int64_t announced = 0;                         // tokens announced by calls that were not replays
-    bool first = true;                                  // the last call started with an empty cache
-    std::int64_t last = 0;                              // tokens of the last call
-    [[nodiscard]] std::int64_t pages_each() const { return (max_length + *page_size - 1) / *page_size; }
+    bool is_prefill = true;                             // the last call started with an empty cache
+    std::int64_t last_count = 0;                        // tokens of the last call
+    [[nodiscard]] std::int64_t pages_per_sample() const { return (max_length + *page_size - 1) / *page_size; }
 
     void write_table() {
-        std::vector<std::int64_t> numbers;
+        std::vector<std::int64_t> page_indices;
         for (const auto& pages : owned)
             // Pages that a sample does not own are never read or written.
-            for (std::int64_t i = 0; i < pages_each(); ++i)
-                numbers.push_back(i < static_cast<std::int64_t>(pages.size()) ? pages[static_cast<std::size_t>(i)]
-                                                                              : -1);
-        table.copy_(Tensor::from(numbers, {batch, pages_each()}, table.device()));
+            for (std::int64_t i = 0; i < pages_per_sample(); ++i)
+                page_indices.push_back(i < static_cast<std::int64_t>(pages.size()) ? pages[static_cast<std::size_t>(i)]
+                                                                                   : -1);
+        table.copy_(Tensor::from(page_indices, {batch, pages_per_sample()}, table.device()));
     }
 
     void reserve(std::int64_t sample, std::int64_t length) {
         auto& pages = owned.at(static_cast<std::size_t>(sample));
-        const std::int64_t wanted = (std::min(length, max_length) + *page_size - 1) / *page_size,
-                           more = wanted - static_cast<std::int64_t>(pages.size());
-        if (more > static_cast<std::int64_t>(free.size()))
+        const std::int64_t required = (std::min(length, max_length) + *page_size - 1) / *page_size,
+                           missing = required - static_cast<std::int64_t>(pages.size());
+        if (missing > static_cast<std::int64_t>(free.size()))
             throw ValueError(fmt::format("KeyValueCache::reserve: expected {} more free pages for sample {}, got {}",
-                                         more, sample, free.size()));
-        for (std::int64_t i = 0; i < more; ++i) {
+                                         missing, sample, free.size()));
+        for (std::int64_t i = 0; i < missing; ++i) {
             pages.push_back(free.back());
             free.pop_back();
         }
@@ -77,26 +77,26 @@ KeyValueCache::KeyValueCache(std::int64_t layers, std::int64_t batch, std::int64
     require_size("max_length", max_length);
     if (!is_floating(options.dtype))
         throw TypeError(fmt::format("KeyValueCache: expected a floating type, got {}", name_of(options.dtype)));
-    State& made = *state_;
-    const TensorOptions kept{options.dtype, options.device}, whole{DType::i64, options.device};
-    made.lengths = zeros({batch}, whole).clone();
+    State& cache = *state_;
+    const TensorOptions cache_options{options.dtype, options.device}, index_options{DType::i64, options.device};
+    cache.lengths = zeros({batch}, index_options).clone();
     Shape shape{batch, heads, max_length, head_dim};
     if (options.page_size || options.pages) {
-        made.page_size = options.page_size.value_or(16);
-        require_size("page_size", *made.page_size);
-        const std::int64_t pages = options.pages.value_or(batch * made.pages_each());
+        cache.page_size = options.page_size.value_or(16);
+        require_size("page_size", *cache.page_size);
+        const std::int64_t pages = options.pages.value_or(batch * cache.pages_per_sample());
         require_size("pages", pages);
-        shape = {pages, heads, *made.page_size, head_dim};
-        for (std::int64_t page = pages; page-- > 0;) made.free.push_back(page);
-        made.owned.resize(static_cast<std::size_t>(batch));
-        made.table = zeros({batch, made.pages_each()}, whole).clone();
+        shape = {pages, heads, *cache.page_size, head_dim};
+        for (std::int64_t page = pages; page-- > 0;) cache.free.push_back(page);
+        cache.owned.resize(static_cast<std::size_t>(batch));
+        cache.table = zeros({batch, cache.pages_per_sample()}, index_options).clone();
         if (!options.pages)
-            for (std::int64_t sample = 0; sample < batch; ++sample) made.reserve(sample, max_length);
-        made.write_table();
+            for (std::int64_t sample = 0; sample < batch; ++sample) cache.reserve(sample, max_length);
+        cache.write_table();
     }
     for (std::int64_t layer = 0; layer < layers; ++layer) {
-        made.keys.push_back(zeros(shape, kept).clone());
-        made.values.push_back(zeros(shape, kept).clone());
+        cache.keys.push_back(zeros(shape, cache_options).clone());
+        cache.values.push_back(zeros(shape, cache_options).clone());
     }
 }
 
@@ -118,8 +118,8 @@ void KeyValueCache::set_lengths(const Tensor& lengths) {
     if (lengths.dtype() != DType::i64 && lengths.dtype() != DType::i32)
         throw TypeError(fmt::format("KeyValueCache::set_lengths: expected lengths of i64 or i32, got {}",
                                     name_of(lengths.dtype())));
-    Tensor own = cache.lengths;
-    own.copy_(lengths.to(DType::i64));
+    Tensor cache_lengths = cache.lengths;
+    cache_lengths.copy_(lengths.to(DType::i64));
 }
 
 void KeyValueCache::advance(std::int64_t count) {
@@ -128,9 +128,9 @@ void KeyValueCache::advance(std::int64_t count) {
     if (cache.announced + count > cache.max_length)
         throw ValueError(fmt::format("KeyValueCache::advance: expected up to {} tokens, got {} after {}",
                                      cache.max_length, count, cache.announced));
-    cache.first = cache.announced == 0;
+    cache.is_prefill = cache.announced == 0;
     cache.announced += count;
-    cache.last = count;
+    cache.last_count = count;
     cache.lengths += count;
 }
 
@@ -145,13 +145,13 @@ Tensor KeyValueCache::attend(std::int64_t layer, const Tensor& query, const Tens
     if (layer < 0 || layer >= layers())
         throw ValueError(
             fmt::format("KeyValueCache::attend: expected a layer index below {}, got {}", layers(), layer));
-    const Shape wanted{cache.batch, cache.heads, key.size(2), cache.head_dim};
-    ops::require_shape("KeyValueCache::attend", "key", key.shape(), wanted);
-    ops::require_shape("KeyValueCache::attend", "value", value.shape(), wanted);
-    if (key.size(2) != cache.last)
+    const Shape expected{cache.batch, cache.heads, key.size(2), cache.head_dim};
+    ops::require_shape("KeyValueCache::attend", "key", key.shape(), expected);
+    ops::require_shape("KeyValueCache::attend", "value", value.shape(), expected);
+    if (key.size(2) != cache.last_count)
         throw ShapeError(
-            fmt::format("KeyValueCache::attend: expected keys of the {} tokens passed to advance(), got {}", cache.last,
-                        key.shape().str()));
+            fmt::format("KeyValueCache::attend: expected keys of the {} tokens passed to advance(), got {}",
+                        cache.last_count, key.shape().str()));
     const NoGrad no_grad;
     const Tensor &keys = cache.keys[static_cast<std::size_t>(layer)],
                  &values = cache.values[static_cast<std::size_t>(layer)];
@@ -162,7 +162,7 @@ Tensor KeyValueCache::attend(std::int64_t layer, const Tensor& query, const Tens
                            values.view(),
                            cache.lengths.view(),
                            cache.table.defined() ? cache.table.view() : ops::View{}});
-    if (cache.first)
+    if (cache.is_prefill)
         return scaled_dot_product_attention(query, key, value,
                                             {.is_causal = true,
                                              .scale = options.scale,
@@ -188,23 +188,26 @@ void KeyValueCache::reorder(const std::vector<std::int64_t>& samples, std::optio
         blocks.resize(static_cast<std::size_t>(cache.keys[0].size(0)));
         for (std::size_t page = 0; page < blocks.size(); ++page) blocks[page] = static_cast<std::int64_t>(page);
         for (std::size_t to = 0; to < samples.size(); ++to) {
-            const auto &own = cache.owned[to], &from = cache.owned[static_cast<std::size_t>(samples[to])];
-            if (own.size() < from.size())
+            const auto &target_pages = cache.owned[to],
+                       &source_pages = cache.owned[static_cast<std::size_t>(samples[to])];
+            if (target_pages.size() < source_pages.size())
                 throw ValueError(fmt::format("KeyValueCache::reorder: expected {} pages of sample {}, got {}",
-                                             from.size(), to, own.size()));
-            for (std::size_t i = 0; i < from.size(); ++i) blocks[static_cast<std::size_t>(own[i])] = from[i];
+                                             source_pages.size(), to, target_pages.size()));
+            for (std::size_t i = 0; i < source_pages.size(); ++i)
+                blocks[static_cast<std::size_t>(target_pages[i])] = source_pages[i];
         }
     }
     const Device device = cache.lengths.device();
-    const auto count = [](const std::vector<std::int64_t>& all) {
-        return Shape{static_cast<std::int64_t>(all.size())};
+    const auto count = [](const std::vector<std::int64_t>& values) {
+        return Shape{static_cast<std::int64_t>(values.size())};
     };
     const Tensor index = Tensor::from(blocks, count(blocks), device);
-    const std::int64_t whole = cache.page_size.value_or(cache.max_length),
-                       places = cache.page_size ? whole : std::clamp<std::int64_t>(length.value_or(whole), 1, whole);
-    for (auto* const all : {&cache.keys, &cache.values})
-        for (const Tensor& item : *all) {
-            Tensor used = slice(item, 2, 0, places);
+    const std::int64_t capacity = cache.page_size.value_or(cache.max_length),
+                       positions = cache.page_size ? capacity
+                                                   : std::clamp<std::int64_t>(length.value_or(capacity), 1, capacity);
+    for (auto* const tensors : {&cache.keys, &cache.values})
+        for (const Tensor& item : *tensors) {
+            Tensor used = slice(item, 2, 0, positions);
             used.copy_(index_select(used, 0, index));
         }
     cache.lengths.copy_(index_select(cache.lengths, 0, Tensor::from(samples, count(samples), device)));

@@ -40,9 +40,9 @@ RMSNorm::RMSNorm(const Shape& normalized_shape, const RMSNormOptions& options)
 }
 
 Tensor RMSNorm::forward(Tensor x) {
-    const double smallest = x.dtype() == DType::f64 ? std::numeric_limits<double>::epsilon()
-                                                    : double{std::numeric_limits<float>::epsilon()};
-    return rms_norm(std::move(x), normalized_shape_, weight_, guarded(&RMSNorm::eps_).value_or(smallest));
+    const double epsilon = x.dtype() == DType::f64 ? std::numeric_limits<double>::epsilon()
+                                                   : double{std::numeric_limits<float>::epsilon()};
+    return rms_norm(std::move(x), normalized_shape_, weight_, guarded(&RMSNorm::eps_).value_or(epsilon));
 }
 
 }  // namespace declivity::nn

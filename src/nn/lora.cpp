@@ -21,8 +21,8 @@ namespace {
 /// Calls visit(name, layer) for all linear layers below a module, except those of adapters.
 void for_each_linear(const Module& model, const std::string& prefix,
                      const std::function<void(const std::string&, Linear&)>& visit) {
-    for (const auto& [own, child] : model.children()) {
-        const std::string name = prefix.empty() ? own : prefix + "." + own;
+    for (const auto& [child_name, child] : model.children()) {
+        const std::string name = prefix.empty() ? child_name : prefix + "." + child_name;
         if (dynamic_cast<Lora*>(child) != nullptr) continue;
         if (auto* const linear = dynamic_cast<Linear*>(child)) visit(name, *linear);
         for_each_linear(*child, name, visit);
@@ -31,22 +31,22 @@ void for_each_linear(const Module& model, const std::string& prefix,
 
 /// Target module that a name matches, or null.
 const std::string* target_of(const std::string& name, const std::vector<std::string>& targets) {
-    for (const std::string& one : targets)
-        if (name == one || name.ends_with("." + one)) return &one;
+    for (const std::string& target : targets)
+        if (name == target || name.ends_with("." + target)) return &target;
     return nullptr;
 }
 
 /// Last components of their names, each once, for a message.
 std::string names_of_linear_layers(const Module& model) {
-    std::vector<std::string> all;
+    std::vector<std::string> names;
     for_each_linear(model, "", [&](const std::string& name, Linear&) {
         const std::string last = name.substr(name.rfind('.') + 1);
-        if (std::ranges::find(all, last) == all.end()) all.push_back(last);
+        if (std::ranges::find(names, last) == names.end()) names.push_back(last);
     });
-    if (all.empty()) return "the model has none";
+    if (names.empty()) return "the model has none";
     constexpr std::size_t kShown = 12;
-    if (all.size() > kShown) all.resize(kShown), all.emplace_back("...");
-    return fmt::format("the model has {}", fmt::join(all, ", "));
+    if (names.size() > kShown) names.resize(kShown), names.emplace_back("...");
+    return fmt::format("the model has {}", fmt::join(names, ", "));
 }
 
 void check(const char* name, const LoraOptions& options) {
@@ -112,10 +112,10 @@ std::vector<AdaptedLinear> lora_targets(const Module& model, const LoraOptions& 
         if (target != nullptr) used.insert(*target);
         if (target != nullptr || options.target_modules.empty()) found.push_back({name, &layer});
     });
-    for (const std::string& one : options.target_modules)
-        if (!used.contains(one))
+    for (const std::string& module_name : options.target_modules)
+        if (!used.contains(module_name))
             throw ValueError(fmt::format("add_lora: expected target_modules that name linear layers ({}), got '{}'",
-                                         names_of_linear_layers(model), one));
+                                         names_of_linear_layers(model), module_name));
     if (found.empty()) throw ValueError("add_lora: expected a model with linear layers");
     for (const auto& [name, layer] : found)
         if (layer->lora() != nullptr)
@@ -151,20 +151,20 @@ std::vector<std::string> add_lora(Module& model, const LoraOptions& options) {
 }
 
 std::vector<AdaptedLinear> adapted_layers(const Module& model) {
-    std::vector<AdaptedLinear> all;
+    std::vector<AdaptedLinear> layers;
     for_each_linear(model, "", [&](const std::string& name, Linear& layer) {
-        if (layer.lora() != nullptr) all.push_back({name, &layer});
+        if (layer.lora() != nullptr) layers.push_back({name, &layer});
     });
-    return all;
+    return layers;
 }
 
 std::vector<Tensor> lora_parameters(const Module& model) {
-    std::vector<Tensor> all;
+    std::vector<Tensor> parameters;
     for (const AdaptedLinear& adapted_layer : adapted_layers(model)) {
-        all.push_back(adapted_layer.layer->lora()->a());
-        all.push_back(adapted_layer.layer->lora()->b());
+        parameters.push_back(adapted_layer.layer->lora()->a());
+        parameters.push_back(adapted_layer.layer->lora()->b());
     }
-    return all;
+    return parameters;
 }
 
 void merge_lora(Module& model) {

@@ -14,13 +14,13 @@ LSTMCell::LSTMCell(std::int64_t input_size, std::int64_t hidden_size, const LSTM
         throw ValueError(fmt::format("LSTMCell: expected input_size and hidden_size of at least 1, got {} and {}",
                                      input_size, hidden_size));
     const double bound = 1 / std::sqrt(static_cast<double>(hidden_size));
-    const auto drawn = [&](const Shape& shape) {
+    const auto initial = [&](const Shape& shape) {
         return uniform(shape, -bound, bound, {options.dtype, options.device});
     };
-    weight_ih_ = parameter("weight_ih", drawn({4 * hidden_size, input_size}));
-    weight_hh_ = parameter("weight_hh", drawn({4 * hidden_size, hidden_size}));
-    bias_ih_ = parameter("bias_ih", options.bias ? drawn({4 * hidden_size}) : Tensor());
-    bias_hh_ = parameter("bias_hh", options.bias ? drawn({4 * hidden_size}) : Tensor());
+    weight_ih_ = parameter("weight_ih", initial({4 * hidden_size, input_size}));
+    weight_hh_ = parameter("weight_hh", initial({4 * hidden_size, hidden_size}));
+    bias_ih_ = parameter("bias_ih", options.bias ? initial({4 * hidden_size}) : Tensor());
+    bias_hh_ = parameter("bias_hh", options.bias ? initial({4 * hidden_size}) : Tensor());
 }
 
 LstmState LSTMCell::forward(Tensor x, LstmState state) {
@@ -28,14 +28,14 @@ LstmState LSTMCell::forward(Tensor x, LstmState state) {
     if (x.rank() < 1 || x.rank() > 2 || x.size(-1) != input_size)
         throw ShapeError(
             fmt::format("LSTMCell: expected x of shape (N, {0}) or ({0}), got {1}", input_size, x.shape().str()));
-    const bool single = x.rank() == 1;
-    if (single) x = unsqueeze(x, 0);
+    const bool unbatched = x.rank() == 1;
+    if (unbatched) x = unsqueeze(x, 0);
     for (Tensor* part : {&state.hidden, &state.cell}) {
         if (!part->defined()) *part = zeros({x.size(0), hidden_size_}, {x.dtype(), x.device()});
-        else if (single && part->rank() == 1) *part = unsqueeze(*part, 0);
+        else if (unbatched && part->rank() == 1) *part = unsqueeze(*part, 0);
     }
     LstmState next = lstm_cell(x, state, weight_ih_, weight_hh_, bias_ih_, bias_hh_);
-    if (single) next = {squeeze(next.hidden, 0), squeeze(next.cell, 0)};
+    if (unbatched) next = {squeeze(next.hidden, 0), squeeze(next.cell, 0)};
     return next;
 }
 

@@ -16,12 +16,12 @@
 namespace declivity::nn {
 namespace {
 
-std::string joined(std::string_view prefix, std::string_view name) {
+std::string join_path(std::string_view prefix, std::string_view name) {
     return prefix.empty() ? std::string(name) : fmt::format("{}.{}", prefix, name);
 }
 
 /// Each tensor once, with the first of its names.
-std::vector<NamedTensor> each_once(std::vector<NamedTensor> tensors) {
+std::vector<NamedTensor> deduplicated(std::vector<NamedTensor> tensors) {
     std::unordered_set<const void*> seen;
     std::erase_if(tensors, [&](const NamedTensor& item) { return !seen.insert(item.tensor.state().get()).second; });
     return tensors;
@@ -99,15 +99,15 @@ const std::type_info& Module::replayable() const { return typeid(void); }
 std::string Module::not_capture_safe() const {
     const auto find = [](const auto& self, const Module& module, const std::string& path) -> std::string {
         module.require_in_place(path);
-        const std::type_info& promised = module.capture_safe();
-        if (promised != typeid(module)) {
-            const std::string type = promised == typeid(void)
+        const std::type_info& declared = module.capture_safe();
+        if (declared != typeid(module)) {
+            const std::string type = declared == typeid(void)
                                          ? module.type_name()
                                          : fmt::format("a class derived from {}", module.type_name());
             return path.empty() ? fmt::format("the model ({})", type) : fmt::format("module '{}' ({})", path, type);
         }
         for (const auto& [name, child] : module.children_)
-            if (std::string found = self(self, *child, joined(path, name)); !found.empty()) return found;
+            if (std::string found = self(self, *child, join_path(path, name)); !found.empty()) return found;
         return {};
     };
     return find(find, *this, {});
@@ -118,14 +118,14 @@ std::string Module::type_name() const { return "Module"; }
 
 void Module::check_name(std::string_view name) const {
     require_in_place();
-    const auto taken = [name](const auto& list, auto get) {
+    const auto is_taken = [name](const auto& list, auto get) {
         return std::ranges::any_of(list, [&](const auto& item) { return get(item) == name; });
     };
-    const auto of_tensor = [](const auto& item) -> std::string_view { return item.name; };
-    const auto of_child = [](const auto& element) -> std::string_view { return element.first; };
+    const auto tensor_name = [](const auto& item) -> std::string_view { return item.name; };
+    const auto child_name = [](const auto& element) -> std::string_view { return element.first; };
     if (name.empty() || name.find('.') != std::string_view::npos)
         throw ValueError(fmt::format("{}: expected a name without dots, got \"{}\"", type_name(), name));
-    if (taken(parameters_, of_tensor) || taken(buffers_, of_tensor) || taken(children_, of_child))
+    if (is_taken(parameters_, tensor_name) || is_taken(buffers_, tensor_name) || is_taken(children_, child_name))
         throw ValueError(fmt::format("{}: expected each name once, got \"{}\" again", type_name(), name));
 }
 
@@ -153,14 +153,14 @@ void Module::add_child(std::string_view name, std::unique_ptr<Module> module) {
     module->require_in_place(name);
     module->parent_ = this;
     module->set_mode(training_);
-    module->set_scope_name(is_called() || scope_name_.empty() ? std::string(name) : joined(scope_name_, name));
+    module->set_scope_name(is_called() || scope_name_.empty() ? std::string(name) : join_path(scope_name_, name));
     children_.emplace_back(std::string(name), std::move(module));
 }
 
 void Module::set_scope_name(std::string name) {
     scope_name_ = std::move(name);
     if (is_called()) return;
-    for (const auto& [below, child] : children_) child->set_scope_name(joined(scope_name_, below));
+    for (const auto& [child_name, child] : children_) child->set_scope_name(join_path(scope_name_, child_name));
 }
 
 void Module::collect(std::string_view prefix, std::vector<NamedTensor>* parameters,
@@ -170,22 +170,22 @@ void Module::collect(std::string_view prefix, std::vector<NamedTensor>* paramete
     if (parameters != nullptr)
         for (const OwnParameter& parameter : parameters_)
             if (parameter.slot->parametrized == nullptr)
-                parameters->push_back({joined(prefix, parameter.name), parameter.slot->tensor});
+                parameters->push_back({join_path(prefix, parameter.name), parameter.slot->tensor});
     if (buffers != nullptr)
-        for (const NamedTensor& buffer : buffers_) buffers->push_back({joined(prefix, buffer.name), buffer.tensor});
-    for (const auto& [name, child] : children_) child->collect(joined(prefix, name), parameters, buffers);
+        for (const NamedTensor& buffer : buffers_) buffers->push_back({join_path(prefix, buffer.name), buffer.tensor});
+    for (const auto& [name, child] : children_) child->collect(join_path(prefix, name), parameters, buffers);
 }
 
 std::vector<NamedTensor> Module::named_parameters() const {
     std::vector<NamedTensor> out;
     collect("", &out, nullptr);
-    return each_once(std::move(out));
+    return deduplicated(std::move(out));
 }
 
 std::vector<NamedTensor> Module::named_buffers() const {
     std::vector<NamedTensor> out;
     collect("", nullptr, &out);
-    return each_once(std::move(out));
+    return deduplicated(std::move(out));
 }
 
 std::vector<Tensor> Module::parameters() const {

@@ -42,10 +42,10 @@ Tensor InstanceNorm::forward(Tensor x) {
                           .eps = guarded(&InstanceNorm::eps_)});
 }
 
-Tensor InstanceNorm::forward_of(const char* layer, const char* wants, int axes, Tensor x) {
+Tensor InstanceNorm::forward_of(const char* layer, const char* expected, int axes, Tensor x) {
     if (x.rank() == axes) return InstanceNorm::forward(std::move(x));
     if (x.rank() + 1 != axes)
-        throw ShapeError(fmt::format("{}: expected x of shape {}, got {}", layer, wants, x.shape().str()));
+        throw ShapeError(fmt::format("{}: expected x of shape {}, got {}", layer, expected, x.shape().str()));
     return squeeze(InstanceNorm::forward(unsqueeze(x, 0)), {0});
 }
 

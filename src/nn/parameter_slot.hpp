@@ -24,7 +24,7 @@ class UnobservedScope {
     UnobservedScope& operator=(const UnobservedScope&) = delete;
 
   private:
-    const void* before_;
+    const void* previous_;
 };
 
 }  // namespace detail

@@ -64,17 +64,18 @@ class ParametrizationLists : public Module {
 
 constexpr std::string_view kChild = "parametrizations";
 
-/// @throws ValueError unless `value` can replace `wanted`
-void require_like(const Module& module, std::string_view name, const Tensor& wanted, const Tensor& value) {
+/// @throws ValueError unless `value` can replace `parameter`
+void require_like(const Module& module, std::string_view name, const Tensor& parameter, const Tensor& value) {
     if (!value.defined())
         throw ValueError(
             fmt::format("register_parametrization: expected a value of '{}' of {}, got an undefined tensor", name,
                         module.type_name()));
-    if (!(value.shape() == wanted.shape()) || value.dtype() != wanted.dtype() || value.device() != wanted.device())
+    if (!(value.shape() == parameter.shape()) || value.dtype() != parameter.dtype() ||
+        value.device() != parameter.device())
         throw ValueError(fmt::format(
             "register_parametrization: expected a parametrisation that keeps the type, shape and device of '{}' of {}, "
             "{} {} on {}, got {} {} on {}",
-            name, module.type_name(), name_of(wanted.dtype()), wanted.shape().str(), wanted.device().info().id,
+            name, module.type_name(), name_of(parameter.dtype()), parameter.shape().str(), parameter.device().info().id,
             name_of(value.dtype()), value.shape().str(), value.device().info().id));
 }
 
@@ -96,11 +97,11 @@ class ModuleParametrizations {
         module.require_in_place();
         const auto found = std::ranges::find(module.parameters_, name, &Module::OwnParameter::name);
         if (found == module.parameters_.end()) {
-            std::string all;
+            std::string names;
             for (const auto& parameter : module.parameters_)
-                all += fmt::format("{}\"{}\"", all.empty() ? "" : ", ", parameter.name);
+                names += fmt::format("{}\"{}\"", names.empty() ? "" : ", ", parameter.name);
             throw ValueError(fmt::format("{}: expected a parameter of {} ({}), got \"{}\"", function,
-                                         module.type_name(), all.empty() ? "it has none" : all, name));
+                                         module.type_name(), names.empty() ? "it has none" : names, name));
         }
         return found->slot;
     }
@@ -109,23 +110,23 @@ class ModuleParametrizations {
                                    [](const auto& item) { return item.slot->parametrized != nullptr; });
     }
     static void add_list(Module& module, std::string_view name, std::unique_ptr<ParametrizationList> list) {
-        Module* all = child(module, detail::kChild);
-        if (all == nullptr) {
+        Module* container = child(module, detail::kChild);
+        if (container == nullptr) {
             module.add_child(detail::kChild, std::make_unique<detail::ParametrizationLists>());
-            all = child(module, detail::kChild);
+            container = child(module, detail::kChild);
         }
-        all->add_child(name, std::move(list));
-        changed(module);
+        container->add_child(name, std::move(list));
+        mark_changed(module);
     }
     static void remove_list(Module& module, std::string_view name) {
-        Module& all = *child(module, detail::kChild);
-        erase(all, name);
-        if (all.children_.empty()) erase(module, detail::kChild);
-        changed(module);
+        Module& container = *child(module, detail::kChild);
+        erase(container, name);
+        if (container.children_.empty()) erase(module, detail::kChild);
+        mark_changed(module);
     }
     static void append(Module& module, ParametrizationList& list, ParametrizationCalls calls) {
         list.append(std::move(calls));
-        changed(module);
+        mark_changed(module);
     }
 
   private:
@@ -137,7 +138,7 @@ class ModuleParametrizations {
         std::erase_if(module.children_, [name](const auto& item) { return item.first == name; });
     }
     /// Updates captured steps and the memory scope of the module.
-    static void changed(Module& module) {
+    static void mark_changed(Module& module) {
         module.note_change();
         module.placed_ = false;
     }
@@ -235,18 +236,18 @@ LoRA& lora(Module& module, std::string_view name, const LoRAOptions& options) {
 
 Tensor WeightNorm::norm(const Tensor& v) const {
     if (!dim_) return sqrt(sum(square(v)));
-    const int kept = normalize_axis("WeightNorm", *dim_, v.rank());
+    const int kept_axis = normalize_axis("WeightNorm", *dim_, v.rank());
     Dims axes;
     for (int axis = 0; axis < v.rank(); ++axis)
-        if (axis != kept) axes.push_back(axis);
+        if (axis != kept_axis) axes.push_back(axis);
     return axes.empty() ? abs(v) : sqrt(sum(square(v), axes, true));
 }
 
 // f16 and bf16 are rounded once, at the end.
 Tensor WeightNorm::forward(Tensor g, Tensor v) {
-    const DType type = v.dtype(), wide = compute_type(type);
-    const Tensor in = v.to(wide);
-    return (in * (g.to(wide) / norm(in))).to(type);
+    const DType type = v.dtype(), compute = compute_type(type);
+    const Tensor in = v.to(compute);
+    return (in * (g.to(compute) / norm(in))).to(type);
 }
 
 std::pair<Tensor, Tensor> WeightNorm::right_inverse(const Tensor& weight) const {

@@ -19,17 +19,17 @@ void require_sizes(const char* name, std::int64_t input_size, std::int64_t hidde
 
 /// Calls step(x, hidden) with a batch axis N, which both may omit.
 template <class Step>
-Tensor with_rows(const char* name, const Tensor& x, const Tensor& hidden, const Parameter& weight_ih,
-                 std::int64_t hidden_size, Step step) {
+Tensor with_batch_axis(const char* name, const Tensor& x, const Tensor& hidden, const Parameter& weight_ih,
+                       std::int64_t hidden_size, Step step) {
     if (x.rank() < 1 || x.rank() > 2 || x.size(-1) != weight_ih.shape()[1])
         throw ShapeError(fmt::format("{0}: expected x of shape (N, {1}) or ({1}), got {2}", name, weight_ih.shape()[1],
                                      x.shape().str()));
-    const auto in_rows = [&](const Tensor& tensor) {
+    const auto batched = [&](const Tensor& tensor) {
         return x.rank() == 1 && tensor.rank() == 1 ? unsqueeze(tensor, 0) : tensor;
     };
-    const Tensor rows = in_rows(x);
+    const Tensor rows = batched(x);
     const Tensor next =
-        step(rows, hidden.defined() ? in_rows(hidden) : zeros({rows.size(0), hidden_size}, {x.dtype(), x.device()}));
+        step(rows, hidden.defined() ? batched(hidden) : zeros({rows.size(0), hidden_size}, {x.dtype(), x.device()}));
     return x.rank() == 1 ? squeeze(next, 0) : next;
 }
 
@@ -42,8 +42,10 @@ auto uniform_for(std::int64_t hidden_size, DType dtype, const std::optional<Devi
 }
 
 /// State of one layer and direction; undefined states remain undefined.
-Tensor part_of(const Tensor& state, std::int64_t i) { return state.defined() ? select(state, 0, i) : Tensor(); }
-LstmState part_of(const LstmState& state, std::int64_t i) { return {part_of(state.hidden, i), part_of(state.cell, i)}; }
+Tensor layer_state(const Tensor& state, std::int64_t i) { return state.defined() ? select(state, 0, i) : Tensor(); }
+LstmState layer_state(const LstmState& state, std::int64_t i) {
+    return {layer_state(state.hidden, i), layer_state(state.cell, i)};
+}
 Tensor stacked(const std::vector<Tensor>& states) { return stack(states, 0); }
 LstmState stacked(const std::vector<LstmState>& states) {
     std::vector<Tensor> hidden, cell;
@@ -53,13 +55,13 @@ LstmState stacked(const std::vector<LstmState>& states) {
     }
     return {stack(hidden, 0), stack(cell, 0)};
 }
-template <class State, class Change>
-State changed(const State& state, Change change) {
-    if constexpr (std::is_same_v<State, Tensor>) return state.defined() ? change(state) : state;
-    else return {changed(state.hidden, change), changed(state.cell, change)};
+template <class State, class Function>
+State map_state(const State& state, Function function) {
+    if constexpr (std::is_same_v<State, Tensor>) return state.defined() ? function(state) : state;
+    else return {map_state(state.hidden, function), map_state(state.cell, function)};
 }
-const Tensor& last_of(const RecurrentSequence& made) { return made.hidden; }
-const LstmState& last_of(const LstmSequence& made) { return made.state; }
+const Tensor& final_state(const RecurrentSequence& result) { return result.hidden; }
+const LstmState& final_state(const LstmSequence& result) { return result.state; }
 
 void require_state(const char* name, const Tensor& state, std::int64_t parts) {
     if (state.defined() && (state.rank() != 3 || state.size(0) != parts))
@@ -88,7 +90,7 @@ RecurrentNetwork<Result, State>::RecurrentNetwork(const char* name, const Sizes&
     if (sizes.projected < 0 || sizes.projected >= sizes.hidden)
         throw ValueError(fmt::format("{}: expected proj_size in 0 .. {}, below hidden_size, got {}", name,
                                      sizes.hidden - 1, sizes.projected));
-    const auto drawn = uniform_for(sizes.hidden, options.dtype, options.device);
+    const auto initialise = uniform_for(sizes.hidden, options.dtype, options.device);
     const std::int64_t rows = sizes.gates * sizes.hidden, state = sizes.projected > 0 ? sizes.projected : sizes.hidden,
                        directions = options.bidirectional ? 2 : 1;
     for (std::int64_t layer = 0; layer < options.num_layers; ++layer)
@@ -97,51 +99,52 @@ RecurrentNetwork<Result, State>::RecurrentNetwork(const char* name, const Sizes&
             const std::int64_t input = layer == 0 ? sizes.input : directions * state;
             const Tensor none;
             RecurrentWeights weights;
-            weights.ih = this->parameter("weight_ih" + end, drawn({rows, input}));
-            weights.hh = this->parameter("weight_hh" + end, drawn({rows, state}));
-            weights.bias_ih = this->parameter("bias_ih" + end, options.bias ? drawn({rows}) : none);
-            weights.bias_hh = this->parameter("bias_hh" + end, options.bias ? drawn({rows}) : none);
+            weights.ih = this->parameter("weight_ih" + end, initialise({rows, input}));
+            weights.hh = this->parameter("weight_hh" + end, initialise({rows, state}));
+            weights.bias_ih = this->parameter("bias_ih" + end, options.bias ? initialise({rows}) : none);
+            weights.bias_hh = this->parameter("bias_hh" + end, options.bias ? initialise({rows}) : none);
             if (sizes.projected > 0)
-                weights.hr = this->parameter("weight_hr" + end, drawn({sizes.projected, sizes.hidden}));
+                weights.hr = this->parameter("weight_hr" + end, initialise({sizes.projected, sizes.hidden}));
             weights_.push_back(weights);
         }
 }
 
 template <class Result, class State>
 Result RecurrentNetwork<Result, State>::forward(Tensor x, State state, Tensor lengths) {
-    const bool single = x.rank() == 2;
-    if (!single && x.rank() != 3)
+    const bool unbatched = x.rank() == 2;
+    if (!unbatched && x.rank() != 3)
         throw ShapeError(fmt::format("{}: expected x of shape ({}, {}), or without the axis N, got {}", name_,
                                      options_.batch_first ? "N, T" : "T, N", sizes_.input, x.shape().str()));
     if (x.size(-1) != sizes_.input)
         throw ShapeError(
             fmt::format("{}: expected x of {} features (input_size), got {}", name_, sizes_.input, x.shape().str()));
     const std::int64_t directions = options_.bidirectional ? 2 : 1;
-    if (single) {
+    if (unbatched) {
         x = unsqueeze(x, 1);
-        state = changed(state, [](const Tensor& tensor) { return tensor.rank() == 2 ? unsqueeze(tensor, 1) : tensor; });
+        state =
+            map_state(state, [](const Tensor& tensor) { return tensor.rank() == 2 ? unsqueeze(tensor, 1) : tensor; });
     } else if (options_.batch_first) {
         x = transpose(x, 0, 1);
     }
     require_state(name_, state, options_.num_layers * directions);
-    std::vector<std::decay_t<decltype(last_of(std::declval<Result>()))>> last;
+    std::vector<std::decay_t<decltype(final_state(std::declval<Result>()))>> last;
     for (std::int64_t layer = 0; layer < options_.num_layers; ++layer) {
-        std::vector<Tensor> ways;
+        std::vector<Tensor> direction_outputs;
         for (std::int64_t direction = 0; direction < directions; ++direction) {
             const std::int64_t i = layer * directions + direction;
-            const Result made = run_layer(x, part_of(state, i), weights_[static_cast<std::size_t>(i)],
-                                          {.reverse = direction == 1, .lengths = lengths});
-            ways.push_back(made.y);
-            last.push_back(last_of(made));
+            const Result result = run_layer(x, layer_state(state, i), weights_[static_cast<std::size_t>(i)],
+                                            {.reverse = direction == 1, .lengths = lengths});
+            direction_outputs.push_back(result.y);
+            last.push_back(final_state(result));
         }
-        x = directions == 1 ? ways[0] : concat(ways, -1);
+        x = directions == 1 ? direction_outputs[0] : concat(direction_outputs, -1);
         if (layer + 1 < options_.num_layers && options_.dropout > 0 && this->training())
             x = dropout(x, options_.dropout);
     }
     auto states = stacked(last);
-    if (single) {
+    if (unbatched) {
         x = squeeze(x, 1);
-        states = changed(states, [](const Tensor& tensor) { return squeeze(tensor, 1); });
+        states = map_state(states, [](const Tensor& tensor) { return squeeze(tensor, 1); });
     } else if (options_.batch_first) {
         x = transpose(x, 0, 1);
     }
@@ -151,10 +154,10 @@ Result RecurrentNetwork<Result, State>::forward(Tensor x, State state, Tensor le
 template <class Result, class State>
 std::int64_t RecurrentNetwork<Result, State>::multiply_adds(const std::vector<Tensor>& inputs,
                                                             const std::vector<Tensor>&) const {
-    std::int64_t numbers = 0;
+    std::int64_t weight_count = 0;
     for (const RecurrentWeights& weight : weights_)
-        numbers += numel_of(weight.ih) + numel_of(weight.hh) + numel_of(weight.hr);
-    return inputs.at(0).numel() / sizes_.input * numbers;
+        weight_count += numel_of(weight.ih) + numel_of(weight.hh) + numel_of(weight.hr);
+    return inputs.at(0).numel() / sizes_.input * weight_count;
 }
 
 template class RecurrentNetwork<RecurrentSequence, Tensor>;
@@ -193,17 +196,19 @@ LstmSequence LSTM::run_layer(const Tensor& x, const LstmState& state, const deta
 RNNCell::RNNCell(std::int64_t input_size, std::int64_t hidden_size, const RNNCellOptions& options)
     : hidden_size_(hidden_size), nonlinearity_(options.nonlinearity) {
     require_sizes("RNNCell", input_size, hidden_size);
-    const auto drawn = uniform_for(hidden_size, options.dtype, options.device);
-    weights_.ih = parameter("weight_ih", drawn({hidden_size, input_size}));
-    weights_.hh = parameter("weight_hh", drawn({hidden_size, hidden_size}));
-    weights_.bias_ih = parameter("bias_ih", options.bias ? drawn({hidden_size}) : Tensor());
-    weights_.bias_hh = parameter("bias_hh", options.bias ? drawn({hidden_size}) : Tensor());
+    const auto initialise = uniform_for(hidden_size, options.dtype, options.device);
+    weights_.ih = parameter("weight_ih", initialise({hidden_size, input_size}));
+    weights_.hh = parameter("weight_hh", initialise({hidden_size, hidden_size}));
+    weights_.bias_ih = parameter("bias_ih", options.bias ? initialise({hidden_size}) : Tensor());
+    weights_.bias_hh = parameter("bias_hh", options.bias ? initialise({hidden_size}) : Tensor());
 }
 
 Tensor RNNCell::forward(Tensor x, Tensor hidden) {
-    return with_rows("RNNCell", x, hidden, weights_.ih, hidden_size_, [&](const Tensor& rows, const Tensor& before) {
-        return rnn_cell(rows, before, weights_.ih, weights_.hh, weights_.bias_ih, weights_.bias_hh, nonlinearity_);
-    });
+    return with_batch_axis("RNNCell", x, hidden, weights_.ih, hidden_size_,
+                           [&](const Tensor& rows, const Tensor& previous) {
+                               return rnn_cell(rows, previous, weights_.ih, weights_.hh, weights_.bias_ih,
+                                               weights_.bias_hh, nonlinearity_);
+                           });
 }
 
 std::int64_t RNNCell::multiply_adds(const std::vector<Tensor>& inputs, const std::vector<Tensor>&) const {
@@ -213,17 +218,18 @@ std::int64_t RNNCell::multiply_adds(const std::vector<Tensor>& inputs, const std
 GRUCell::GRUCell(std::int64_t input_size, std::int64_t hidden_size, const GRUCellOptions& options)
     : hidden_size_(hidden_size), reset_after_(options.reset_after) {
     require_sizes("GRUCell", input_size, hidden_size);
-    const auto drawn = uniform_for(hidden_size, options.dtype, options.device);
-    weights_.ih = parameter("weight_ih", drawn({3 * hidden_size, input_size}));
-    weights_.hh = parameter("weight_hh", drawn({3 * hidden_size, hidden_size}));
-    weights_.bias_ih = parameter("bias_ih", options.bias ? drawn({3 * hidden_size}) : Tensor());
-    weights_.bias_hh = parameter("bias_hh", options.bias ? drawn({3 * hidden_size}) : Tensor());
+    const auto initialise = uniform_for(hidden_size, options.dtype, options.device);
+    weights_.ih = parameter("weight_ih", initialise({3 * hidden_size, input_size}));
+    weights_.hh = parameter("weight_hh", initialise({3 * hidden_size, hidden_size}));
+    weights_.bias_ih = parameter("bias_ih", options.bias ? initialise({3 * hidden_size}) : Tensor());
+    weights_.bias_hh = parameter("bias_hh", options.bias ? initialise({3 * hidden_size}) : Tensor());
 }
 
 Tensor GRUCell::forward(Tensor x, Tensor hidden) {
-    return with_rows("GRUCell", x, hidden, weights_.ih, hidden_size_, [&](const Tensor& rows, const Tensor& before) {
-        return gru_cell(rows, before, weights_.ih, weights_.hh, weights_.bias_ih, weights_.bias_hh, reset_after_);
-    });
+    return with_batch_axis(
+        "GRUCell", x, hidden, weights_.ih, hidden_size_, [&](const Tensor& rows, const Tensor& previous) {
+            return gru_cell(rows, previous, weights_.ih, weights_.hh, weights_.bias_ih, weights_.bias_hh, reset_after_);
+        });
 }
 
 std::int64_t GRUCell::multiply_adds(const std::vector<Tensor>& inputs, const std::vector<Tensor>&) const {

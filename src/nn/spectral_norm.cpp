@@ -39,12 +39,12 @@ void SpectralNorm::iterate(const Tensor& matrix, std::int64_t times) {
 Tensor SpectralNorm::forward(Tensor original) {
     if (original.rank() == 1) return normalize(original, 2, 0, guarded(&SpectralNorm::eps_));
     // f16 and bf16 are rounded once, at the end.
-    const DType type = original.dtype(), wide = compute_type(type);
-    const Tensor in = original.to(wide), matrix = as_matrix(in);
+    const DType type = original.dtype(), compute = compute_type(type);
+    const Tensor in = original.to(compute), matrix = as_matrix(in);
     if (training()) iterate(matrix.detach(), guarded(&SpectralNorm::n_power_iterations_));
     // Copies: the next call writes to the buffers, and backward of this one needs the current values.
     const Tensor u = training() ? u_.clone() : u_, v = training() ? v_.clone() : v_;
-    return (in / sum(u.to(wide) * matmul(matrix, v.to(wide)))).to(type);
+    return (in / sum(u.to(compute) * matmul(matrix, v.to(compute)))).to(type);
 }
 
 SpectralNorm& spectral_norm(Module& module, std::string_view name, SpectralNormOptions options) {

@@ -6,7 +6,7 @@
 namespace declivity::nn {
 namespace {
 
-MultiheadAttention attention_of(std::int64_t d_model, std::int64_t nhead, const TransformerLayerOptions& options) {
+MultiheadAttention make_attention(std::int64_t d_model, std::int64_t nhead, const TransformerLayerOptions& options) {
     return MultiheadAttention(d_model, nhead,
                               {.dropout = options.dropout,
                                .bias = options.bias,
@@ -15,11 +15,11 @@ MultiheadAttention attention_of(std::int64_t d_model, std::int64_t nhead, const 
                                .device = options.device});
 }
 
-Linear dense(std::int64_t in, std::int64_t out, const TransformerLayerOptions& options) {
+Linear make_linear(std::int64_t in, std::int64_t out, const TransformerLayerOptions& options) {
     return Linear(in, out, {options.bias, options.dtype, options.device});
 }
 
-LayerNorm normalisation(std::int64_t d_model, const TransformerLayerOptions& options) {
+LayerNorm make_norm(std::int64_t d_model, const TransformerLayerOptions& options) {
     return LayerNorm(
         d_model,
         {.eps = options.layer_norm_eps, .bias = options.bias, .dtype = options.dtype, .device = options.device});
@@ -49,11 +49,11 @@ std::function<Tensor(Tensor)> activation_of(const char* name, const TransformerL
 
 TransformerEncoderLayer::TransformerEncoderLayer(std::int64_t d_model, std::int64_t nhead,
                                                  const TransformerLayerOptions& options)
-    : self_attn_(add("self_attn", attention_of(d_model, nhead, options))),
-      linear1_(add("linear1", dense(d_model, options.dim_feedforward, options))),
-      linear2_(add("linear2", dense(options.dim_feedforward, d_model, options))),
-      norm1_(add("norm1", normalisation(d_model, options))),
-      norm2_(add("norm2", normalisation(d_model, options))),
+    : self_attn_(add("self_attn", make_attention(d_model, nhead, options))),
+      linear1_(add("linear1", make_linear(d_model, options.dim_feedforward, options))),
+      linear2_(add("linear2", make_linear(options.dim_feedforward, d_model, options))),
+      norm1_(add("norm1", make_norm(d_model, options))),
+      norm2_(add("norm2", make_norm(d_model, options))),
       dropout_(add("dropout", Dropout(options.dropout))),
       dropout1_(add("dropout1", Dropout(options.dropout))),
       dropout2_(add("dropout2", Dropout(options.dropout))),
@@ -69,13 +69,13 @@ Tensor TransformerEncoderLayer::forward(Tensor src, AttentionMasks masks) {
 
 TransformerDecoderLayer::TransformerDecoderLayer(std::int64_t d_model, std::int64_t nhead,
                                                  const TransformerLayerOptions& options)
-    : self_attn_(add("self_attn", attention_of(d_model, nhead, options))),
-      multihead_attn_(add("multihead_attn", attention_of(d_model, nhead, options))),
-      linear1_(add("linear1", dense(d_model, options.dim_feedforward, options))),
-      linear2_(add("linear2", dense(options.dim_feedforward, d_model, options))),
-      norm1_(add("norm1", normalisation(d_model, options))),
-      norm2_(add("norm2", normalisation(d_model, options))),
-      norm3_(add("norm3", normalisation(d_model, options))),
+    : self_attn_(add("self_attn", make_attention(d_model, nhead, options))),
+      multihead_attn_(add("multihead_attn", make_attention(d_model, nhead, options))),
+      linear1_(add("linear1", make_linear(d_model, options.dim_feedforward, options))),
+      linear2_(add("linear2", make_linear(options.dim_feedforward, d_model, options))),
+      norm1_(add("norm1", make_norm(d_model, options))),
+      norm2_(add("norm2", make_norm(d_model, options))),
+      norm3_(add("norm3", make_norm(d_model, options))),
       dropout_(add("dropout", Dropout(options.dropout))),
       dropout1_(add("dropout1", Dropout(options.dropout))),
       dropout2_(add("dropout2", Dropout(options.dropout))),
@@ -118,7 +118,7 @@ TransformerEncoder::TransformerEncoder(std::int64_t d_model, std::int64_t nhead,
     : layers_(add("layers", ModuleList<TransformerEncoderLayer>())) {
     require_layers("TransformerEncoder", num_layers);
     for (std::int64_t i = 0; i < num_layers; ++i) layers_.append(TransformerEncoderLayer(d_model, nhead, options));
-    if (final_norm) norm_ = &add("norm", normalisation(d_model, options));
+    if (final_norm) norm_ = &add("norm", make_norm(d_model, options));
 }
 
 Tensor TransformerEncoder::forward(Tensor src, AttentionMasks masks) {
@@ -131,7 +131,7 @@ TransformerDecoder::TransformerDecoder(std::int64_t d_model, std::int64_t nhead,
     : layers_(add("layers", ModuleList<TransformerDecoderLayer>())) {
     require_layers("TransformerDecoder", num_layers);
     for (std::int64_t i = 0; i < num_layers; ++i) layers_.append(TransformerDecoderLayer(d_model, nhead, options));
-    if (final_norm) norm_ = &add("norm", normalisation(d_model, options));
+    if (final_norm) norm_ = &add("norm", make_norm(d_model, options));
 }
 
 Tensor TransformerDecoder::forward(Tensor tgt, Tensor memory, AttentionMasks masks, AttentionMasks memory_masks) {

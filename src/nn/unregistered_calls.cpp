@@ -25,7 +25,7 @@
 namespace declivity::nn::detail {
 namespace {
 
-thread_local const RefuseUnregisteredCalls* refusing = nullptr;
+thread_local const RefuseUnregisteredCalls* active_refusal = nullptr;
 
 /// type_name(), or the class name without namespaces if it is not overridden.
 std::string class_name(const Module& module) {
@@ -44,11 +44,11 @@ std::string class_name(const Module& module) {
 
 /// Limits the number of warnings per pair of classes: a caller may create such a module in each step.
 bool warned_often(const Module& module, const Module& caller) {
-    constexpr int most = 4;
+    constexpr int max_warnings = 4;
     static std::mutex mutex;
-    static std::map<std::pair<std::type_index, std::type_index>, int> told;
+    static std::map<std::pair<std::type_index, std::type_index>, int> warning_counts;
     const std::scoped_lock lock(mutex);
-    return ++told[{typeid(caller), typeid(module)}] > most;
+    return ++warning_counts[{typeid(caller), typeid(module)}] > max_warnings;
 }
 
 }  // namespace
@@ -65,8 +65,8 @@ const Module* UnregisteredCalls::root_of(const Module& module) noexcept {
 }
 
 bool UnregisteredCalls::is_external(const Module& module) noexcept {
-    for (const Module* at = &module; at != nullptr; at = at->parent_)
-        if (at->external_) return true;
+    for (const Module* ancestor = &module; ancestor != nullptr; ancestor = ancestor->parent_)
+        if (ancestor->external_) return true;
     return false;
 }
 
@@ -79,13 +79,13 @@ bool UnregisteredCalls::is_trained(const Module& module) {
 }
 
 void UnregisteredCalls::report(Module& module, const Module& caller) {
-    const std::string called = class_name(module), by = class_name(caller);
+    const std::string callee_name = class_name(module), caller_name = class_name(caller);
     const std::string text = fmt::format(
         "{0}: expected the modules that forward() calls to be its children, got {1}, which is not: its parameters are "
         "not trained or saved with those of {0}, and train(), eval() and to() do not reach it. Register it, `{1}& "
         "layer = add(\"layer\", {1}(...));`; a module that is trained on its own is declared by set_external()",
-        by, called);
-    if (refusing != nullptr) throw ValueError(text);
+        caller_name, callee_name);
+    if (active_refusal != nullptr) throw ValueError(text);
     if (!warned_often(module, caller)) std::fprintf(stderr, "declivity: warning: %s\n", text.c_str());
 }
 
@@ -97,10 +97,12 @@ void UnregisteredCalls::enter(Module::Call& call) {
     innermost() = &call;
     if (caller == nullptr || caller->root_ == call.root_ || !grad_enabled()) return;
     const std::atomic_ref reported(module.reported_);
-    if (refusing == nullptr && reported.load(std::memory_order_relaxed)) return;
+    if (active_refusal == nullptr && reported.load(std::memory_order_relaxed)) return;
     for (const Module::Call* outer = caller->caller_; outer != nullptr; outer = outer->caller_)
         if (outer->root_ == call.root_) return;
-    if ((refusing != nullptr && refusing->is_trained(call.root_)) || is_external(module) || !is_trained(module)) return;
+    if ((active_refusal != nullptr && active_refusal->is_trained(call.root_)) || is_external(module) ||
+        !is_trained(module))
+        return;
     reported.store(true, std::memory_order_relaxed);
     try {
         report(module, caller->module_);
@@ -113,10 +115,10 @@ void UnregisteredCalls::enter(Module::Call& call) {
 void UnregisteredCalls::leave(const Module::Call& call) noexcept { innermost() = call.caller_; }
 
 RefuseUnregisteredCalls::RefuseUnregisteredCalls(const std::vector<const Module*>& trained)
-    : before_(std::exchange(refusing, this)) {
+    : previous_(std::exchange(active_refusal, this)) {
     for (const Module* module : trained) roots_.push_back(UnregisteredCalls::root_of(*module));
 }
-RefuseUnregisteredCalls::~RefuseUnregisteredCalls() { refusing = before_; }
+RefuseUnregisteredCalls::~RefuseUnregisteredCalls() { active_refusal = previous_; }
 
 bool RefuseUnregisteredCalls::is_trained(const Module* root) const noexcept {
     return std::ranges::find(roots_, root) != roots_.end();

@@ -37,7 +37,7 @@ class RefuseUnregisteredCalls {
 
   private:
     std::vector<const Module*> roots_;
-    const RefuseUnregisteredCalls* before_;
+    const RefuseUnregisteredCalls* previous_;
 };
 
 }  // namespace declivity::nn::detail

@@ -22,12 +22,12 @@ void Adadelta::add_group(const Parameters& parameters, const AdadeltaOptions& op
 }
 
 void Adadelta::update(std::size_t group, Update& x) const {
-    const AdadeltaOptions& with = options_[group];
-    const Tensor g = gradient_of(x, with.weight_decay, with.maximize);
+    const AdadeltaOptions& options = options_[group];
+    const Tensor g = gradient_of(x, options.weight_decay, options.maximize);
     Tensor &v = x["v"], &d = x["d"];
-    v = with.rho * v + (1 - with.rho) * square(g);
-    const Tensor u = sqrt(d + with.eps) / sqrt(v + with.eps) * g;
-    d = with.rho * d + (1 - with.rho) * square(u);
+    v = options.rho * v + (1 - options.rho) * square(g);
+    const Tensor u = sqrt(d + options.eps) / sqrt(v + options.eps) * g;
+    d = options.rho * d + (1 - options.rho) * square(u);
     x.parameter = x.parameter - x.lr * u;
 }
 

@@ -23,11 +23,11 @@ void Adagrad::add_group(const Parameters& parameters, const AdagradOptions& opti
 }
 
 void Adagrad::update(std::size_t group, Update& x) const {
-    const AdagradOptions& with = options_[group];
-    const Tensor g = gradient_of(x, with.weight_decay, with.maximize);
+    const AdagradOptions& options = options_[group];
+    const Tensor g = gradient_of(x, options.weight_decay, options.maximize);
     x["s"] = x["s"] + square(g);
-    const Tensor rate = x.lr / ((x.step - 1) * with.lr_decay + 1);
-    x.parameter = x.parameter - rate * g / (sqrt(x["s"]) + with.eps);
+    const Tensor rate = x.lr / ((x.step - 1) * options.lr_decay + 1);
+    x.parameter = x.parameter - rate * g / (sqrt(x["s"]) + options.eps);
 }
 
 }  // namespace declivity::optim

@@ -30,15 +30,16 @@ void Adam::add_group_of(std::string_view name, const Parameters& parameters, con
 }
 
 void Adam::update(std::size_t group, Update& x) const {
-    const auto& [with, decoupled] = settings_[group];
-    const Tensor g = gradient_of(x, decoupled ? 0 : with.weight_decay, with.maximize);
+    const auto& [options, decoupled] = settings_[group];
+    const Tensor g = gradient_of(x, decoupled ? 0 : options.weight_decay, options.maximize);
     Tensor &m = x["m"], &v = x["v"];
-    m = with.beta1 * m + (1 - with.beta1) * g;
-    v = with.beta2 * v + (1 - with.beta2) * square(g);
-    if (with.amsgrad) x["v_max"] = maximum(x["v_max"], v);
-    const Tensor root = 1 / sqrt(bias_correction(x, with.beta2)), size = x.lr / bias_correction(x, with.beta1);
-    const Tensor shrunk = decoupled ? x.parameter * (1 - x.lr * with.weight_decay) : x.parameter;
-    x.parameter = shrunk - size * m / (sqrt(with.amsgrad ? x["v_max"] : v) * root + with.eps);
+    m = options.beta1 * m + (1 - options.beta1) * g;
+    v = options.beta2 * v + (1 - options.beta2) * square(g);
+    if (options.amsgrad) x["v_max"] = maximum(x["v_max"], v);
+    const Tensor root = 1 / sqrt(bias_correction(x, options.beta2)),
+                 step_size = x.lr / bias_correction(x, options.beta1);
+    const Tensor decayed = decoupled ? x.parameter * (1 - x.lr * options.weight_decay) : x.parameter;
+    x.parameter = decayed - step_size * m / (sqrt(options.amsgrad ? x["v_max"] : v) * root + options.eps);
 }
 
 }  // namespace declivity::optim

@@ -31,25 +31,25 @@ class Gradients {
                 throw DeviceError(
                     fmt::format("{}: expected the gradients of parameters on one device, got some on '{}' and on '{}'",
                                 function, views_[0].device().name(), gradient.device().name()));
-            const Tensor wide = gradient.detach().to(compute_type(gradient.dtype()));
-            views_.push_back(wide.view());
-            all_.emplace_back(gradient, wide);
+            const Tensor upcast = gradient.detach().to(compute_type(gradient.dtype()));
+            views_.push_back(upcast.view());
+            gradients_.emplace_back(gradient, upcast);
         }
     }
     [[nodiscard]] bool empty() const noexcept { return views_.empty(); }
     [[nodiscard]] const std::vector<ops::View>& views() const noexcept { return views_; }
     /// Writes back the copies of 16-bit gradients, rounded, after the views were written.
-    void written() {
+    void write_back() {
         const NoGrad no_grad;
-        for (auto& [gradient, wide] : all_) {
+        for (auto& [gradient, upcast] : gradients_) {
             gradient.bump_version();
-            if (is_16bit_float(gradient.dtype())) gradient.copy_(wide.to(gradient.dtype()));
+            if (is_16bit_float(gradient.dtype())) gradient.copy_(upcast.to(gradient.dtype()));
         }
     }
 
   private:
     std::vector<ops::View> views_;
-    std::vector<std::pair<Tensor, Tensor>> all_;  // gradients, and upcast copies of 16-bit ones
+    std::vector<std::pair<Tensor, Tensor>> gradients_;  // gradients, and upcast copies of 16-bit ones
 };
 
 }  // namespace
@@ -67,7 +67,7 @@ Tensor clip_grad_norm(const std::vector<Tensor>& parameters, double max_norm, co
             throw ValueError(fmt::format(
                 "clip_grad_norm: expected a finite norm of the gradients (error_if_nonfinite), got {}", value));
     clip.scale();
-    gradients.written();
+    gradients.write_back();
     return norm;
 }
 
@@ -79,7 +79,7 @@ void clip_grad_value(const std::vector<Tensor>& parameters, double clip_value) {
     ops::MultiTensor tensors(1);
     tensors.set({gradients.views()});
     ops::clip_value(tensors, clip_value);
-    gradients.written();
+    gradients.write_back();
 }
 
 }  // namespace declivity::optim

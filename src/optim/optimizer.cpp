@@ -90,15 +90,15 @@ std::vector<std::string> names_of(std::string_view optimizer, const Parameters& 
 
 void Optimizer::set_learning_rate(double rate, std::size_t group) {
     check_rate("set_learning_rate", rate);
-    Group& one = group_of("set_learning_rate", group);
-    if (one.rate == rate) return;
-    ops::fill(ops::sliced(one.numbers.view(), 0, 0, 1), rate);
-    one.rate = rate;
+    Group& target = group_of("set_learning_rate", group);
+    if (target.rate == rate) return;
+    ops::fill(ops::sliced(target.scalars.view(), 0, 0, 1), rate);
+    target.rate = rate;
 }
 
-void Optimizer::add(const Parameters& given, double learning_rate, std::vector<Slot> slots) {
+void Optimizer::add(const Parameters& added, double learning_rate, std::vector<Slot> slots) {
     const std::string_view name = checked_state("add_group").name;
-    const std::vector<Tensor>& parameters = given.tensors();
+    const std::vector<Tensor>& parameters = added.tensors();
     check_rate(name, learning_rate);
     if (parameters.empty())
         throw ValueError(fmt::format("{}: expected at least one parameter in a group, got none", name));
@@ -124,16 +124,16 @@ void Optimizer::add(const Parameters& given, double learning_rate, std::vector<S
             throw ValueError(fmt::format("{}: expected each parameter once, got one of shape {} twice", name,
                                          parameter.shape().str()));
     }
-    std::vector<std::string> named = names_of(name, given, count, names);
+    std::vector<std::string> parameter_names = names_of(name, added, count, names);
     const Scope scope("optimizer");  // determines the memory scope
-    const DType wide = compute_type(parameters[0].dtype());
-    const bool halves = is_16bit_float(parameters[0].dtype());
+    const DType compute = compute_type(parameters[0].dtype());
+    const bool is_16bit = is_16bit_float(parameters[0].dtype());
     Group group{
         .parameters = parameters,
-        .names = std::move(named),
+        .names = std::move(parameter_names),
         .slot_names = std::move(slots),
         .slots = {},
-        .numbers = zeros({kSteps + static_cast<std::int64_t>(parameters.size())}, {wide, parameters[0].device()}),
+        .scalars = zeros({kSteps + static_cast<std::int64_t>(parameters.size())}, {compute, parameters[0].device()}),
         .dtype = parameters[0].dtype(),
         .initial_rate = learning_rate,
         .rate = -1,
@@ -141,11 +141,11 @@ void Optimizer::add(const Parameters& given, double learning_rate, std::vector<S
     for (const Slot& slot : group.slot_names) {
         group.slots.emplace_back();
         for (const Tensor& parameter : parameters)
-            group.slots.back().push_back(full(parameter.shape(), slot.initial, {wide, parameter.device()}));
+            group.slots.back().push_back(full(parameter.shape(), slot.initial, {compute, parameter.device()}));
     }
     for (const Tensor& parameter : parameters) {
         group.shapes.push_back(parameter.shape());
-        if (halves) group.masters.push_back(parameter.detach().to(wide).clone());
+        if (is_16bit) group.masters.push_back(parameter.detach().to(compute).clone());
     }
     group.tensors = ops::MultiTensor(group.roles());
     if (!state_->own_guard.defined()) state_->own_guard = zeros({2}, {DType::i32, parameters[0].device()});
@@ -157,44 +157,45 @@ void Optimizer::add(const Parameters& given, double learning_rate, std::vector<S
 /// Roles are the parameters, their gradients, the state tensors, and the master copies of 16-bit parameters.
 void Optimizer::make_formula(std::size_t index) {
     Group& group = state_->groups[index];
-    const DType dtype = group.dtype, wide = compute_type(dtype);
-    const ops::FormulaTrace trace(state_->name, group.numbers.device());
+    const DType dtype = group.dtype, compute = compute_type(dtype);
+    const ops::FormulaTrace trace(state_->name, group.scalars.device());
     const auto role = [&](std::size_t number, DType type) { return Tensor(trace.role(number, type)); };
     Update x(state_->name);
     x.parameter = role(0, dtype);
-    x.gradient = role(1, dtype).to(wide);
-    const bool halves = !group.masters.empty();
-    if (halves) {
-        const Tensor master = role(group.roles() - 1, wide);
+    x.gradient = role(1, dtype).to(compute);
+    const bool is_16bit = !group.masters.empty();
+    if (is_16bit) {
+        const Tensor master = role(group.roles() - 1, compute);
         // A parameter written since the last step takes precedence over its master copy.
-        x.parameter = where(master.to(dtype) == x.parameter, master, x.parameter.to(wide));
+        x.parameter = where(master.to(dtype) == x.parameter, master, x.parameter.to(compute));
     }
-    x.lr = Tensor(trace.number(0, wide));
-    x.step = Tensor(trace.tensor_number(kSteps, wide));
+    x.lr = Tensor(trace.number(0, compute));
+    x.step = Tensor(trace.tensor_number(kSteps, compute));
     for (std::size_t slot = 0; slot < group.slots.size(); ++slot)
-        x.states_.push_back({group.slot_names[slot].name, role(2 + slot, wide)});
+        x.states_.push_back({group.slot_names[slot].name, role(2 + slot, compute)});
     const Tensor parameter = x.parameter;
     const std::vector<NamedTensor> states = x.states_;
     update(index, x);
     std::vector<ops::FormulaOutput> outputs;
-    const auto assigned = [&](std::size_t number, std::string_view what, const Tensor& now, const Tensor& before) {
-        if (!now.defined() || !(now.shape() == before.shape()) || now.dtype() != before.dtype())
+    const auto add_output = [&](std::size_t number, std::string_view what, const Tensor& updated,
+                                const Tensor& previous) {
+        if (!updated.defined() || !(updated.shape() == previous.shape()) || updated.dtype() != previous.dtype())
             throw ValueError(fmt::format(
-                "{}: expected a new {} of the parameter's shape, of {}, got {}", state_->name, what, name_of(wide),
-                !now.defined()                  ? "an undefined tensor"
-                : now.dtype() != before.dtype() ? fmt::format("one of {}", name_of(now.dtype()))
-                : now.shape().empty()
+                "{}: expected a new {} of the parameter's shape, of {}, got {}", state_->name, what, name_of(compute),
+                !updated.defined()                    ? "an undefined tensor"
+                : updated.dtype() != previous.dtype() ? fmt::format("one of {}", name_of(updated.dtype()))
+                : updated.shape().empty()
                     ? "a scalar, which depends only on numbers, x.lr and x.step"
-                    : fmt::format("a tensor from outside of the formula, of shape {}", now.shape().str())));
-        if (now.value().state() != before.value().state()) outputs.push_back({number, now.value()});
+                    : fmt::format("a tensor from outside of the formula, of shape {}", updated.shape().str())));
+        if (updated.value().state() != previous.value().state()) outputs.push_back({number, updated.value()});
     };
-    assigned(halves ? group.roles() - 1 : 0, "parameter", x.parameter, parameter);
-    if (halves) {
+    add_output(is_16bit ? group.roles() - 1 : 0, "parameter", x.parameter, parameter);
+    if (is_16bit) {
         if (outputs.empty()) outputs.push_back({group.roles() - 1, x.parameter.value()});
         outputs.push_back({0, x.parameter.to(dtype).value()});
     }
     for (std::size_t slot = 0; slot < states.size(); ++slot)
-        assigned(2 + slot, fmt::format("'{}'", states[slot].name), x.states_[slot].tensor, states[slot].tensor);
+        add_output(2 + slot, fmt::format("'{}'", states[slot].name), x.states_[slot].tensor, states[slot].tensor);
     if (outputs.empty())
         throw ValueError(fmt::format(
             "{}: expected update() to assign a new parameter (x.parameter = ...), computed by elementwise functions, "
@@ -209,37 +210,37 @@ bool Optimizer::prepare_step(std::size_t index, std::vector<BufferWrite>& writes
     Group& group = state_->groups[index];
     std::vector<std::vector<ops::View>> roles(group.roles());
     for (auto& role : roles) role.reserve(group.parameters.size());
-    std::vector<std::int64_t> numbers;  // indices of the parameters that have a gradient
+    std::vector<std::int64_t> indices;  // indices of the parameters that have a gradient
     for (std::size_t i = 0; i < group.parameters.size(); ++i) {
         const Tensor& parameter = group.parameters[i];
         const Tensor gradient = parameter.grad();
         if (!gradient.defined()) continue;
-        const bool alike = parameter.dtype() == group.dtype && parameter.shape() == group.shapes[i];
-        if (!alike || !(parameter.device() == group.numbers.device()))
+        const bool unchanged = parameter.dtype() == group.dtype && parameter.shape() == group.shapes[i];
+        if (!unchanged || !(parameter.device() == group.scalars.device()))
             throw ValueError(
                 fmt::format("{}: expected parameters unchanged since the optimizer was created, '{}' of {} {} on '{}', "
                             "got {} {} on "
                             "'{}'; convert and move a model (Module::to) before creating its optimizer",
                             state_->name, group.names[i], name_of(group.dtype), group.shapes[i].str(),
-                            group.numbers.device().name(), name_of(parameter.dtype()), parameter.shape().str(),
+                            group.scalars.device().name(), name_of(parameter.dtype()), parameter.shape().str(),
                             parameter.device().name()));
-        const ops::View& place = parameter.view();
-        const ops::View from = gradient.dense_view();
-        roles[0].push_back(place);
+        const ops::View& parameter_view = parameter.view();
+        const ops::View gradient_view = gradient.dense_view();
+        roles[0].push_back(parameter_view);
         // The kernel requires that no two roles overlap.
-        roles[1].push_back(ops::may_overlap(place, from) ? gradient.clone().view() : from);
+        roles[1].push_back(ops::may_overlap(parameter_view, gradient_view) ? gradient.clone().view() : gradient_view);
         for (std::size_t slot = 0; slot < group.slots.size(); ++slot)
             roles[2 + slot].push_back(group.slots[slot][i].view());
-        writes.emplace_back(place.buffer);
+        writes.emplace_back(parameter_view.buffer);
         if (!group.masters.empty()) {
             roles.back().push_back(group.masters[i].view());
             writes.emplace_back(roles.back().back().buffer);
         }
-        numbers.push_back(static_cast<std::int64_t>(i));
+        indices.push_back(static_cast<std::int64_t>(i));
     }
     if (roles[0].empty()) return false;
     if (!group.formula || capture_safe() != typeid(*this)) make_formula(index);
-    group.tensors.set(roles, numbers);
+    group.tensors.set(roles, indices);
     return true;
 }
 
@@ -249,8 +250,8 @@ void Optimizer::step() {
     const NoGrad no_grad;
     if (Capture* const capture = Capture::current())
         capture->guard([state = std::weak_ptr(state_), groups = groups(), guard = state_->guard] {
-            const auto now = state.lock();
-            return now && now->groups.size() == groups && now->guard.state() == guard.state();
+            const auto live_state = state.lock();
+            return live_state && live_state->groups.size() == groups && live_state->guard.state() == guard.state();
         });
     if (state_->is_guarded()) {  // no group is changed if the gradients of another one are not finite
         std::vector<Tensor> parameters;
@@ -261,14 +262,14 @@ void Optimizer::step() {
     // All groups are checked before the first launch: a step that throws leaves every group unchanged.
     std::vector<BufferWrite> writes;
     std::list<ops::ReleaseTensors> gradients;  // kept alive until the launches
-    std::vector<Group*> ready;
+    std::vector<Group*> active_groups;
     for (std::size_t index = 0; index < state_->groups.size(); ++index) {
         gradients.emplace_back(state_->groups[index].tensors);
-        if (prepare_step(index, writes)) ready.push_back(&state_->groups[index]);
+        if (prepare_step(index, writes)) active_groups.push_back(&state_->groups[index]);
     }
-    for (Group* const group : ready) {
+    for (Group* const group : active_groups) {
         ops::count_step(group->steps(), group->tensors.numbers(), state_->guard.view());
-        group->formula->launch(group->tensors, group->numbers.view(), state_->guard.view());
+        group->formula->launch(group->tensors, group->scalars.view(), state_->guard.view());
     }
 }
 

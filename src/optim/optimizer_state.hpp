@@ -14,7 +14,7 @@
 
 namespace declivity::optim {
 
-/// Index of the first step count in a group's numbers, after the learning rate.
+/// Index of the first step count in a group's scalars, after the learning rate.
 constexpr std::int64_t kSteps = 1;
 
 struct Optimizer::Group {
@@ -23,7 +23,7 @@ struct Optimizer::Group {
     std::vector<Slot> slot_names;
     std::vector<std::vector<Tensor>> slots;  // by name, then parameter
     std::vector<Tensor> masters = {};        // f32 master copies of f16 and bf16 parameters
-    Tensor numbers;                  // learning rate and step counts, on the device: a step of the group is one launch
+    Tensor scalars;                  // learning rate and step counts, on the device: a step of the group is one launch
     DType dtype = {};                // of the parameters
     std::vector<Shape> shapes = {};  // of each parameter
     double initial_rate = 0, rate = 0;
@@ -33,7 +33,7 @@ struct Optimizer::Group {
     [[nodiscard]] std::size_t roles() const { return 2 + slots.size() + (masters.empty() ? 0 : 1); }
     /// Step counts of the parameters.
     [[nodiscard]] ops::View steps() const {
-        return ops::sliced(numbers.view(), 0, kSteps, static_cast<std::int64_t>(parameters.size()));
+        return ops::sliced(scalars.view(), 0, kSteps, static_cast<std::int64_t>(parameters.size()));
     }
 };
 

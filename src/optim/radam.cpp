@@ -36,20 +36,22 @@ void RAdam::add_group(const Parameters& parameters, const RAdamOptions& options)
 }
 
 void RAdam::update(std::size_t group, Update& x) const {
-    const RAdamOptions& with = options_[group];
-    const Tensor g = gradient_of(x, with.decoupled_weight_decay ? 0 : with.weight_decay, with.maximize);
+    const RAdamOptions& options = options_[group];
+    const Tensor g = gradient_of(x, options.decoupled_weight_decay ? 0 : options.weight_decay, options.maximize);
     Tensor &m = x["m"], &v = x["v"];
-    m = with.beta1 * m + (1 - with.beta1) * g;
-    v = with.beta2 * v + (1 - with.beta2) * square(g);
-    const Tensor correction = bias_correction(x, with.beta2);
-    const Tensor length = length_of_average(x, with.beta2);
-    const double most = 2 / (1 - with.beta2) - 1;
+    m = options.beta1 * m + (1 - options.beta1) * g;
+    v = options.beta2 * v + (1 - options.beta2) * square(g);
+    const Tensor correction = bias_correction(x, options.beta2);
+    const Tensor length = length_of_average(x, options.beta2);
+    const double max_length = 2 / (1 - options.beta2) - 1;
     const Tensor rectified =
-        sqrt((length - 4) * (length - 2) / length * (most / ((most - 4) * (most - 2)))) * sqrt(correction);
-    const Tensor u = m / bias_correction(x, with.beta1);
-    const Tensor adaptive = where(length > 5, rectified / (sqrt(v) + with.eps), 1.0);
-    const Tensor shrunk = with.decoupled_weight_decay ? x.parameter * (1 - x.lr * with.weight_decay) : x.parameter;
-    x.parameter = shrunk - x.lr * u * adaptive;
+        sqrt((length - 4) * (length - 2) / length * (max_length / ((max_length - 4) * (max_length - 2)))) *
+        sqrt(correction);
+    const Tensor u = m / bias_correction(x, options.beta1);
+    const Tensor adaptive = where(length > 5, rectified / (sqrt(v) + options.eps), 1.0);
+    const Tensor decayed =
+        options.decoupled_weight_decay ? x.parameter * (1 - x.lr * options.weight_decay) : x.parameter;
+    x.parameter = decayed - x.lr * u * adaptive;
 }
 
 }  // namespace declivity::optim

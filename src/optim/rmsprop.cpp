@@ -26,17 +26,17 @@ void RMSprop::add_group(const Parameters& parameters, const RMSpropOptions& opti
 }
 
 void RMSprop::update(std::size_t group, Update& x) const {
-    const RMSpropOptions& with = options_[group];
-    const Tensor g = gradient_of(x, with.weight_decay, with.maximize);
+    const RMSpropOptions& options = options_[group];
+    const Tensor g = gradient_of(x, options.weight_decay, options.maximize);
     Tensor& v = x["v"];
-    v = with.alpha * v + (1 - with.alpha) * square(g);
+    v = options.alpha * v + (1 - options.alpha) * square(g);
     Tensor mean_square = v;
-    if (with.centered) {
-        x["a"] = with.alpha * x["a"] + (1 - with.alpha) * g;
+    if (options.centered) {
+        x["a"] = options.alpha * x["a"] + (1 - options.alpha) * g;
         mean_square = v - square(x["a"]);
     }
-    Tensor u = g / (sqrt(mean_square) + with.eps);
-    if (with.momentum != 0) u = x["m"] = with.momentum * x["m"] + u;
+    Tensor u = g / (sqrt(mean_square) + options.eps);
+    if (options.momentum != 0) u = x["m"] = options.momentum * x["m"] + u;
     x.parameter = x.parameter - x.lr * u;
 }
 

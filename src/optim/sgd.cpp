@@ -23,12 +23,12 @@ void SGD::add_group(const Parameters& parameters, const SGDOptions& options) {
 }
 
 void SGD::update(std::size_t group, Update& x) const {
-    const SGDOptions& with = options_[group];
-    Tensor g = gradient_of(x, with.weight_decay, with.maximize);
-    if (with.momentum != 0) {
+    const SGDOptions& options = options_[group];
+    Tensor g = gradient_of(x, options.weight_decay, options.maximize);
+    if (options.momentum != 0) {
         Tensor& m = x["m"];
-        m = where(x.step <= 1, g, with.momentum * m + (1 - with.dampening) * g);
-        g = with.nesterov ? g + with.momentum * m : m;
+        m = where(x.step <= 1, g, options.momentum * m + (1 - options.dampening) * g);
+        g = options.nesterov ? g + options.momentum * m : m;
     }
     x.parameter = x.parameter - x.lr * g;
 }

@@ -31,7 +31,7 @@ std::string initial_rate_name(std::size_t group) { return fmt::format("groups.{}
 std::string progress_name(std::size_t group) { return fmt::format("groups.{}.progress", group); }
 std::string step_name(const std::string& parameter) { return fmt::format("state.{}.step", parameter); }
 
-Tensor in_parts(double value, const Device& device) {
+Tensor split_into_f32(double value, const Device& device) {
     std::vector<float> parts;
     for (int i = 0; i < kRateParts; ++i) {
         parts.push_back(static_cast<float>(value));
@@ -42,9 +42,10 @@ Tensor in_parts(double value, const Device& device) {
 
 double sum_of(const Tensor& tensor) {
     double value = 0;
-    const auto add = [&](const auto& numbers) {
+    const auto add = [&](const auto& values) {
         // Summed from small to large.
-        for (auto number = numbers.rbegin(); number != numbers.rend(); ++number) value += static_cast<double>(*number);
+        for (auto value_it = values.rbegin(); value_it != values.rend(); ++value_it)
+            value += static_cast<double>(*value_it);
     };
     if (tensor.dtype() == DType::f64) add(tensor.to_vector<double>());
     else add(tensor.to(DType::f32).to_vector<float>());
@@ -61,9 +62,9 @@ void require_rate(const std::string& name, double rate) {
 double rate_from_parts(const std::string& name, const Tensor& tensor) {
     if (!tensor.defined())
         throw ValueError(fmt::format("load_state_dict: expected a tensor for '{}', got an undefined one", name));
-    const bool in_parts = tensor.shape() == Shape{kRateParts} && tensor.dtype() == DType::f32;
-    const bool one_number = tensor.numel() == 1 && tensor.rank() <= 1 && is_floating(tensor.dtype());
-    if (!in_parts && !one_number)
+    const bool is_split = tensor.shape() == Shape{kRateParts} && tensor.dtype() == DType::f32;
+    const bool is_single = tensor.numel() == 1 && tensor.rank() <= 1 && is_floating(tensor.dtype());
+    if (!is_split && !is_single)
         throw ShapeError(fmt::format("load_state_dict: expected '{}' of f32 and shape [{}], or one number, got {} {}",
                                      name, kRateParts, name_of(tensor.dtype()), tensor.shape().str()));
     const double rate = sum_of(tensor);
@@ -92,10 +93,10 @@ Tensor step_from(const std::string& name, const Tensor& tensor, DType dtype) {
     return reshape(tensor, {}).to(dtype);
 }
 
-using Given = std::unordered_map<std::string, Tensor>;
+using TensorsByName = std::unordered_map<std::string, Tensor>;
 
 /// Removes an entry from a state and returns it; undefined if there is none.
-std::optional<Tensor> taken(Given& from, const std::string& name) {
+std::optional<Tensor> extract(TensorsByName& from, const std::string& name) {
     const auto found = from.find(name);
     if (found == from.end()) return std::nullopt;
     Tensor tensor = std::move(found->second);
@@ -104,12 +105,12 @@ std::optional<Tensor> taken(Given& from, const std::string& name) {
 }
 
 /// The tensors of a state by name. @throws ValueError for a duplicate name
-Given by_name(const StateDict& state) {
-    Given all;
+TensorsByName by_name(const StateDict& state) {
+    TensorsByName tensors;
     for (const NamedTensor& item : state)
-        if (!all.emplace(item.name, item.tensor).second)
+        if (!tensors.emplace(item.name, item.tensor).second)
             throw ValueError(fmt::format("load_state_dict: expected each name once, got '{}' again", item.name));
-    return all;
+    return tensors;
 }
 
 }  // namespace
@@ -118,7 +119,7 @@ StateDict Optimizer::state_dict() const {
     StateDict out;
     for (std::size_t index = 0; index < checked_state("state_dict").groups.size(); ++index) {
         const Group& group = state_->groups[index];
-        out.push_back({rate_name(index), in_parts(group.rate, group.numbers.device())});
+        out.push_back({rate_name(index), split_into_f32(group.rate, group.scalars.device())});
         for (std::size_t i = 0; i < group.parameters.size(); ++i) {
             const std::string& name = group.names[i];
             const ops::View step = ops::sliced(group.steps(), 0, static_cast<std::int64_t>(i), 1);
@@ -130,7 +131,7 @@ StateDict Optimizer::state_dict() const {
     }
     for (std::size_t index = 0; index < state_->groups.size(); ++index) {
         const Group& group = state_->groups[index];
-        out.push_back({initial_rate_name(index), in_parts(group.initial_rate, group.numbers.device())});
+        out.push_back({initial_rate_name(index), split_into_f32(group.initial_rate, group.scalars.device())});
     }
     return out;
 }
@@ -138,15 +139,16 @@ StateDict Optimizer::state_dict() const {
 void Optimizer::load_state_dict(const StateDict& state) {
     const NoGrad no_grad;
     const std::vector<Group>& groups = checked_state("load_state_dict").groups;
-    Given given = by_name(state);
+    TensorsByName remaining = by_name(state);
     StateDict complete;  // in the names of state_dict()
     std::vector<std::pair<double, double>> rates;
     for (std::size_t index = 0; index < groups.size(); ++index) {
         const Group& group = groups[index];
-        const Device& device = group.numbers.device();
-        const DType dtype = group.numbers.dtype();
-        std::optional<Tensor> rate = taken(given, rate_name(index)), initial = taken(given, initial_rate_name(index));
-        const std::optional<Tensor> progress = taken(given, progress_name(index));
+        const Device& device = group.scalars.device();
+        const DType dtype = group.scalars.dtype();
+        std::optional<Tensor> rate = extract(remaining, rate_name(index)),
+                              initial = extract(remaining, initial_rate_name(index));
+        const std::optional<Tensor> progress = extract(remaining, progress_name(index));
         rates.emplace_back(group.rate, group.initial_rate);
         auto& [rate_now, initial_now] = rates.back();
         if (rate) rate_now = rate_from_parts(rate_name(index), *rate);
@@ -158,25 +160,25 @@ void Optimizer::load_state_dict(const StateDict& state) {
                     "load_state_dict: expected '{}' of {} and shape [2], got {}", progress_name(index), name_of(dtype),
                     progress->defined() ? fmt::format("{} {}", name_of(progress->dtype()), progress->shape().str())
                                         : "an undefined tensor"));
-            const double computed_with = sum_of(slice(*progress, 0, 0, 1));
-            require_rate(progress_name(index), computed_with);
+            const double stored_rate = sum_of(slice(*progress, 0, 0, 1));
+            require_rate(progress_name(index), stored_rate);
             // A rate that was written only to the progress tensor takes precedence.
-            const bool same = dtype == DType::f64 ? rate_now == computed_with
-                                                  : static_cast<double>(static_cast<float>(rate_now)) == computed_with;
-            if (!rate || !same) rate_now = computed_with;
+            const bool matches = dtype == DType::f64 ? rate_now == stored_rate
+                                                     : static_cast<double>(static_cast<float>(rate_now)) == stored_rate;
+            if (!rate || !matches) rate_now = stored_rate;
             steps = step_from(progress_name(index), slice(*progress, 0, 1, 2), dtype);
         }
-        if (rate || progress) complete.push_back({rate_name(index), in_parts(rate_now, device)});
-        complete.push_back({initial_rate_name(index), in_parts(initial_now, device)});
+        if (rate || progress) complete.push_back({rate_name(index), split_into_f32(rate_now, device)});
+        complete.push_back({initial_rate_name(index), split_into_f32(initial_now, device)});
         for (const std::string& parameter : group.names) {
             const std::string name = step_name(parameter);
-            if (const std::optional<Tensor> step = taken(given, name))
+            if (const std::optional<Tensor> step = extract(remaining, name))
                 complete.push_back({name, step_from(name, *step, dtype)});
             else if (steps) complete.push_back({name, *steps});
         }
     }
-    for (const NamedTensor& tensor : state)
-        if (const auto found = given.find(tensor.name); found != given.end()) complete.push_back(tensor);
+    for (const NamedTensor& item : state)
+        if (const auto found = remaining.find(item.name); found != remaining.end()) complete.push_back(item);
     detail::load_state(state_->name, state_dict(), complete);
     for (std::size_t index = 0; index < groups.size(); ++index) {
         state_->groups[index].initial_rate = rates[index].second;
@@ -203,9 +205,9 @@ const TorchNames& torch_names(std::string_view optimizer) {
         {"Adagrad", {{"s", "sum"}}},
         {"Adadelta", {{"v", "square_avg"}, {"d", "acc_delta"}}},
     };
-    static const TorchNames others;
+    static const TorchNames unknown;
     const auto found = std::ranges::find(all, optimizer, &TorchNames::optimizer);
-    return found == all.end() ? others : *found;
+    return found == all.end() ? unknown : *found;
 }
 
 std::string torch_slot(const TorchNames& names, std::string_view slot) {
@@ -222,20 +224,21 @@ StateDict Optimizer::torch_state_dict() const {
     const std::vector<Group>& groups = checked_state("torch_state_dict").groups;
     const TorchNames& names = torch_names(state_->name);
     StateDict out;
-    std::size_t number = 0;
+    std::size_t parameter_index = 0;
     for (std::size_t index = 0; index < groups.size(); ++index) {
         const Group& group = groups[index];
-        out.push_back({torch_rate_name(index), in_parts(group.rate, group.numbers.device())});
-        out.push_back({torch_initial_rate_name(index), in_parts(group.initial_rate, group.numbers.device())});
+        out.push_back({torch_rate_name(index), split_into_f32(group.rate, group.scalars.device())});
+        out.push_back({torch_initial_rate_name(index), split_into_f32(group.initial_rate, group.scalars.device())});
         const std::vector<float> steps = Tensor(group.steps()).to(DType::f32).to_vector<float>();
-        for (std::size_t i = 0; i < group.parameters.size(); ++i, ++number) {
+        for (std::size_t i = 0; i < group.parameters.size(); ++i, ++parameter_index) {
             if (steps[i] == 0) continue;
             if (names.counts_steps)
-                out.push_back(
-                    {fmt::format("state.{}.step", number), full({}, steps[i], {.device = group.numbers.device()})});
+                out.push_back({fmt::format("state.{}.step", parameter_index),
+                               full({}, steps[i], {.device = group.scalars.device()})});
             for (std::size_t slot = 0; slot < group.slots.size(); ++slot)
-                out.push_back({fmt::format("state.{}.{}", number, torch_slot(names, group.slot_names[slot].name)),
-                               group.slots[slot][i]});
+                out.push_back(
+                    {fmt::format("state.{}.{}", parameter_index, torch_slot(names, group.slot_names[slot].name)),
+                     group.slots[slot][i]});
         }
     }
     return out;
@@ -245,57 +248,59 @@ void Optimizer::load_torch_state_dict(const StateDict& state) {
     const NoGrad no_grad;
     const std::vector<Group>& groups = checked_state("load_torch_state_dict").groups;
     const TorchNames& names = torch_names(state_->name);
-    Given given = by_name(state);
-    StateDict own;
-    std::size_t number = 0;
+    TensorsByName remaining = by_name(state);
+    StateDict converted;
+    std::size_t parameter_index = 0;
     for (std::size_t index = 0; index < groups.size(); ++index) {
         const Group& group = groups[index];
-        const Device& device = group.numbers.device();
-        const DType dtype = group.numbers.dtype();
-        const auto rate = [&](const std::string& torch_name, const std::string& name, double now) {
-            if (const std::optional<Tensor> one = taken(given, torch_name)) {
-                if (!one->defined() || !is_floating(one->dtype()))
+        const Device& device = group.scalars.device();
+        const DType dtype = group.scalars.dtype();
+        const auto rate = [&](const std::string& torch_name, const std::string& name, double value) {
+            if (const std::optional<Tensor> tensor = extract(remaining, torch_name)) {
+                if (!tensor->defined() || !is_floating(tensor->dtype()))
                     throw TypeError(fmt::format("load_torch_state_dict: expected '{}' of a floating type, got {}",
                                                 torch_name,
-                                                one->defined() ? name_of(one->dtype()) : "an undefined tensor"));
-                now = sum_of(*one);
+                                                tensor->defined() ? name_of(tensor->dtype()) : "an undefined tensor"));
+                value = sum_of(*tensor);
             }
-            own.push_back({name, in_parts(now, device)});
+            converted.push_back({name, split_into_f32(value, device)});
         };
         rate(torch_rate_name(index), rate_name(index), group.rate);
         rate(torch_initial_rate_name(index), initial_rate_name(index), group.initial_rate);
-        for (std::size_t i = 0; i < group.parameters.size(); ++i, ++number) {
-            const std::string by_number = fmt::format("state.{}.", number),
-                              by_own_name = fmt::format("state.{}.", group.names[i]);
+        for (std::size_t i = 0; i < group.parameters.size(); ++i, ++parameter_index) {
+            const std::string index_prefix = fmt::format("state.{}.", parameter_index),
+                              name_prefix = fmt::format("state.{}.", group.names[i]);
             const auto entry = [&](const std::string& key) {
-                std::optional<Tensor> one = taken(given, by_number + key);
-                return one ? one : taken(given, by_own_name + key);
+                std::optional<Tensor> tensor = extract(remaining, index_prefix + key);
+                return tensor ? tensor : extract(remaining, name_prefix + key);
             };
             std::optional<Tensor> step = entry("step");
-            bool any = step.has_value();
+            bool has_state = step.has_value();
             std::vector<std::optional<Tensor>> slots;
             for (const Slot& slot : group.slot_names) {
                 slots.push_back(entry(torch_slot(names, slot.name)));
-                any = any || slots.back();
+                has_state = has_state || slots.back();
             }
             // PyTorch creates a parameter's state in its first step.
-            if (!step && (!any || !names.counts_steps))
-                step = full({}, any ? 1 : 0, {.dtype = dtype, .device = device});
-            if (step) own.push_back({step_name(group.names[i]), *step});
+            if (!step && (!has_state || !names.counts_steps))
+                step = full({}, has_state ? 1 : 0, {.dtype = dtype, .device = device});
+            if (step) converted.push_back({step_name(group.names[i]), *step});
             for (std::size_t slot = 0; slot < slots.size(); ++slot) {
-                Tensor one = slots[slot].value_or(Tensor());
-                if (!any)
-                    one = full(group.shapes[i], group.slot_names[slot].initial, {.dtype = dtype, .device = device});
-                if (!one.defined()) continue;
-                if (is_floating(one.dtype())) one = one.to(dtype);
-                own.push_back({by_own_name + group.slot_names[slot].name, one});
+                Tensor slot_tensor = slots[slot].value_or(Tensor());
+                if (!has_state)
+                    slot_tensor =
+                        full(group.shapes[i], group.slot_names[slot].initial, {.dtype = dtype, .device = device});
+                if (!slot_tensor.defined()) continue;
+                if (is_floating(slot_tensor.dtype())) slot_tensor = slot_tensor.to(dtype);
+                converted.push_back({name_prefix + group.slot_names[slot].name, slot_tensor});
             }
-            if (!group.masters.empty()) own.push_back({by_own_name + "master", group.parameters[i].detach().to(dtype)});
+            if (!group.masters.empty())
+                converted.push_back({name_prefix + "master", group.parameters[i].detach().to(dtype)});
         }
     }
     for (const NamedTensor& tensor : state)
-        if (given.contains(tensor.name)) own.push_back(tensor);  // refused by its name
-    load_state_dict(own);
+        if (remaining.contains(tensor.name)) converted.push_back(tensor);  // refused by its name
+    load_state_dict(converted);
 }
 
 }  // namespace declivity::optim

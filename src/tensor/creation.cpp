@@ -76,25 +76,25 @@ Tensor empty_like(const Tensor& like) {
 namespace {
 
 std::int64_t count_of(const Scalar& start, const Scalar& end, const Scalar& step) {
-    const auto numbers = {start, end, step};
+    const auto arguments = {start, end, step};
     if (step.to_double() == 0 ||
-        !std::ranges::all_of(numbers, [](const Scalar& n) { return std::isfinite(n.to_double()); }))
+        !std::ranges::all_of(arguments, [](const Scalar& n) { return std::isfinite(n.to_double()); }))
         throw ValueError(fmt::format("arange: expected finite bounds and a finite step other than 0, got {}, {}, {}",
                                      start.str(), end.str(), step.str()));
-    const double exact = (end.to_double() - start.to_double()) / step.to_double(), steps = std::ceil(exact);
-    if (exact < 0)
+    const double quotient = (end.to_double() - start.to_double()) / step.to_double(), steps = std::ceil(quotient);
+    if (quotient < 0)
         throw ValueError(fmt::format("arange: expected a step that leads from start to end, got {}, {}, {}",
                                      start.str(), end.str(), step.str()));
     if (!(steps < 0x1p63))
         throw ValueError(fmt::format("arange: expected a number of elements that fits into 63 bits, got {}", steps));
-    const auto whole = [](const Scalar& n) { return !n.is_floating() && n.fits(DType::i64); };
-    if (steps == 0 || !std::ranges::all_of(numbers, whole)) return static_cast<std::int64_t>(steps);
+    const auto is_i64 = [](const Scalar& n) { return !n.is_floating() && n.fits(DType::i64); };
+    if (steps == 0 || !std::ranges::all_of(arguments, is_i64)) return static_cast<std::int64_t>(steps);
     // Where doubles would round: the distance fits into 64 bits unsigned.
     const bool up = step.to<std::int64_t>() > 0;
     const std::uint64_t distance = up ? end.to<std::uint64_t>() - start.to<std::uint64_t>()
                                       : start.to<std::uint64_t>() - end.to<std::uint64_t>(),
-                        by = up ? step.to<std::uint64_t>() : (-step).to<std::uint64_t>();
-    return static_cast<std::int64_t>((distance - 1) / by + 1);
+                        increment = up ? step.to<std::uint64_t>() : (-step).to<std::uint64_t>();
+    return static_cast<std::int64_t>((distance - 1) / increment + 1);
 }
 
 }  // namespace
@@ -102,9 +102,9 @@ std::int64_t count_of(const Scalar& start, const Scalar& end, const Scalar& step
 Tensor arange(Scalar start, Scalar end, Scalar step, const TensorOptions& options) {
     const FunctionCall call("arange", {}, {{"start", start}, {"end", end}, {"step", step}, type_of(options)});
     const std::int64_t count = count_of(start, end, step);
-    TensorOptions computed = options;
-    computed.dtype = compute_type(options.dtype);
-    const ops::View out = make("arange", {count}, computed);
+    TensorOptions compute_options = options;
+    compute_options.dtype = compute_type(options.dtype);
+    const ops::View out = make("arange", {count}, compute_options);
     ops::arange(out, start, step);
     return call.result(Tensor(out).to(options.dtype));
 }

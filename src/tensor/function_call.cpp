@@ -16,13 +16,13 @@ namespace {
 constinit thread_local const FunctionCall* innermost = nullptr;
 constinit thread_local CallObserver* observer = nullptr;
 
-/// Suppresses notifications of calls that an observer makes itself.
+/// Suspends the observer, which is not notified of calls that it makes itself.
 struct Unobserved {
-    CallObserver* const before = std::exchange(observer, nullptr);
+    CallObserver* const suspended = std::exchange(observer, nullptr);
     Unobserved() = default;
     Unobserved(const Unobserved&) = delete;
     Unobserved& operator=(const Unobserved&) = delete;
-    ~Unobserved() { observer = before; }
+    ~Unobserved() { observer = suspended; }
 };
 
 struct Printer {
@@ -62,8 +62,9 @@ FunctionCall::FunctionCall(std::string_view name, std::string_view called, std::
     innermost = this;
     if (!observed_) return;
     try {
-        const Unobserved by_itself;
-        for (CallObserver* one = by_itself.before; one != nullptr; one = one->before_) one->called(*this);
+        const Unobserved unobserved;
+        for (CallObserver* receiver = unobserved.suspended; receiver != nullptr; receiver = receiver->before_)
+            receiver->called(*this);
     } catch (...) {
         innermost = caller_;
         throw;
@@ -73,8 +74,9 @@ FunctionCall::FunctionCall(std::string_view name, std::string_view called, std::
 FunctionCall::~FunctionCall() { innermost = caller_; }
 
 void FunctionCall::tell(std::span<const Tensor> results) const {
-    const Unobserved by_itself;
-    for (CallObserver* one = by_itself.before; one != nullptr; one = one->before_) one->returned(*this, results);
+    const Unobserved unobserved;
+    for (CallObserver* receiver = unobserved.suspended; receiver != nullptr; receiver = receiver->before_)
+        receiver->returned(*this, results);
 }
 
 void FunctionCall::require_defined(std::initializer_list<std::string_view> names) const {

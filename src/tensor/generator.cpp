@@ -28,8 +28,8 @@ Generator& Generator::manual_seed(std::uint64_t seed) {
     return *this;
 }
 std::uint64_t Generator::position() const {
-    const ops::RandomPosition now = stream_.position();
-    return now.offset * 4 + now.words;
+    const ops::RandomPosition current = stream_.position();
+    return current.offset * 4 + current.words;
 }
 Generator& Generator::set_position(std::uint64_t position) {
     stream_.set_position({.seed = seed(), .offset = position / 4, .words = position % 4});
@@ -48,14 +48,14 @@ Generator Generator::rows(std::int64_t first, std::int64_t end, std::int64_t who
 ops::RandomCall Generator::take(std::string_view function, DType dtype, const Shape& shape) const {
     const std::int64_t count = shape.numel();
     if (!rows_) return stream_.take(dtype, count);
-    const std::int64_t own = rows_->end - rows_->first;
-    if (shape.rank() < 1 || shape[0] != own)
+    const std::int64_t row_count = rows_->end - rows_->first;
+    if (shape.rank() < 1 || shape[0] != row_count)
         throw ShapeError(
             fmt::format("{}: expected a tensor of {} rows for a generator of rows [{}, {}) of {}, got shape "
                         "{}",
-                        function, own, rows_->first, rows_->end, rows_->whole, shape.str()));
-    const std::int64_t row = count / own;
-    return stream_.take(dtype, count, {rows_->first * row, rows_->whole * row});
+                        function, row_count, rows_->first, rows_->end, rows_->whole, shape.str()));
+    const std::int64_t row_elements = count / row_count;
+    return stream_.take(dtype, count, {rows_->first * row_elements, rows_->whole * row_elements});
 }
 
 void Generator::take_on_host(std::string_view function,

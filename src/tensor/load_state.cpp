@@ -50,22 +50,22 @@ std::map<std::string, std::size_t> prefixes_beyond(const std::vector<std::string
 
 /// Advice if names match but for a common prefix; otherwise empty.
 std::string prefix_hint(const LoadedState& names) {
-    const auto most = [](const std::map<std::string, std::size_t>& counts) {
+    const auto most_common = [](const std::map<std::string, std::size_t>& counts) {
         const auto found = std::ranges::max_element(counts, {}, [](const auto& count) { return count.second; });
         return found == counts.end() ? std::pair<std::string, std::size_t>() : std::pair(found->first, found->second);
     };
-    const auto [given, given_count] = most(prefixes_beyond(names.unexpected, names.missing));
-    const auto [own, own_count] = most(prefixes_beyond(names.missing, names.unexpected));
-    if (given_count == 0 && own_count == 0) return {};
-    if (given_count >= own_count)
+    const auto [unexpected_prefix, unexpected_count] = most_common(prefixes_beyond(names.unexpected, names.missing));
+    const auto [missing_prefix, missing_count] = most_common(prefixes_beyond(names.missing, names.unexpected));
+    if (unexpected_count == 0 && missing_count == 0) return {};
+    if (unexpected_count >= missing_count)
         return fmt::format(
             "; {} of the unexpected names are missing ones with the prefix '{}': remove it from the "
             "names of the state",
-            given_count, given);
+            unexpected_count, unexpected_prefix);
     return fmt::format(
         "; {} of the missing names are unexpected ones with the prefix '{}': add it to the names of "
         "the state, or load the state into the module of that name",
-        own_count, own);
+        missing_count, missing_prefix);
 }
 
 /// Source of each tensor: the first of its names that exists.
@@ -78,32 +78,32 @@ struct Load {
 }  // namespace
 
 LoadedState load_state(std::string_view owner, const StateDict& own, const StateDict& state, bool strict) {
-    std::unordered_map<std::string_view, const Tensor*> given;
+    std::unordered_map<std::string_view, const Tensor*> tensors_by_name;
     for (const NamedTensor& item : state)
-        if (!given.emplace(item.name, &item.tensor).second)
+        if (!tensors_by_name.emplace(item.name, &item.tensor).second)
             throw ValueError(fmt::format("load_state_dict: expected each name once, got '{}' again", item.name));
     std::vector<Load> loads;
-    std::unordered_map<const void*, std::size_t> place_of;  // by tensor, which may have several names
+    std::unordered_map<const void*, std::size_t> load_indices;  // by tensor, which may have several names
     for (const NamedTensor& item : own) {
-        const auto found = given.find(item.name);
-        if (found == given.end()) continue;
+        const auto found = tensors_by_name.find(item.name);
+        if (found == tensors_by_name.end()) continue;
         const Tensor& from = *found->second;
         require_like(item, from);
-        const auto [place, is_first] = place_of.try_emplace(item.tensor.state().get(), loads.size());
+        const auto [entry, is_first] = load_indices.try_emplace(item.tensor.state().get(), loads.size());
         if (is_first) loads.push_back({item.tensor, &from, item.name});
-        const Load& before = loads[place->second];
-        if (!is_first && before.from->state() != from.state() && bytes_of(*before.from) != bytes_of(from))
+        const Load& first_load = loads[entry->second];
+        if (!is_first && first_load.from->state() != from.state() && bytes_of(*first_load.from) != bytes_of(from))
             throw ValueError(
                 fmt::format("load_state_dict: expected the same values for '{}' and '{}', which are one "
                             "tensor here, got different ones",
-                            before.name, item.name));
+                            first_load.name, item.name));
     }
     LoadedState names;
-    for (const NamedTensor& element : own)
-        if (given.erase(element.name) == 0 && !place_of.contains(element.tensor.state().get()))
-            names.missing.push_back(element.name);
+    for (const NamedTensor& item : own)
+        if (tensors_by_name.erase(item.name) == 0 && !load_indices.contains(item.tensor.state().get()))
+            names.missing.push_back(item.name);
     for (const NamedTensor& tensor : state)
-        if (given.contains(tensor.name)) names.unexpected.push_back(tensor.name);
+        if (tensors_by_name.contains(tensor.name)) names.unexpected.push_back(tensor.name);
     if (strict && !names.complete())
         throw ValueError(
             fmt::format("load_state_dict: expected the names of this {}; missing: [{}], unexpected: [{}]{}", owner,
@@ -111,7 +111,7 @@ LoadedState load_state(std::string_view owner, const StateDict& own, const State
     const NoGrad no_grad;
     // Pending values are computed before the first write: if one fails, the owner is unchanged.
     for (const Load& load : loads) (void)load.from->view();
-    for (Load& element : loads) element.to.copy_(*element.from);
+    for (Load& load : loads) load.to.copy_(*load.from);
     return names;
 }
 

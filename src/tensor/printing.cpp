@@ -11,20 +11,21 @@
 namespace declivity {
 namespace {
 
-constexpr std::int64_t kMany = 1000;  // number of elements from which on the middle is omitted
-constexpr std::int64_t kEdge = 3;     // elements shown at each end
+constexpr std::int64_t kSummarizeThreshold = 1000;  // number of elements from which on the middle is omitted
+constexpr std::int64_t kEdgeItems = 3;              // elements shown at each end
 
 /// Elements to print: the middle of long axes is left out.
 ops::View edges(ops::View x) {
     for (int axis = 0; axis < x.rank(); ++axis) {
         const std::int64_t size = x.shape[axis];
-        if (size <= 2 * kEdge) continue;
+        if (size <= 2 * kEdgeItems) continue;
         Shape shape = x.shape;
-        shape[axis] = 2 * kEdge;
-        const ops::View both = ops::View::make(x.device(), x.dtype, shape);
-        ops::copy(ops::sliced(x, axis, 0, kEdge, 1), ops::sliced(both, axis, 0, kEdge, 1));
-        ops::copy(ops::sliced(x, axis, size - kEdge, kEdge, 1), ops::sliced(both, axis, kEdge, kEdge, 1));
-        x = both;
+        shape[axis] = 2 * kEdgeItems;
+        const ops::View ends = ops::View::make(x.device(), x.dtype, shape);
+        ops::copy(ops::sliced(x, axis, 0, kEdgeItems, 1), ops::sliced(ends, axis, 0, kEdgeItems, 1));
+        ops::copy(ops::sliced(x, axis, size - kEdgeItems, kEdgeItems, 1),
+                  ops::sliced(ends, axis, kEdgeItems, kEdgeItems, 1));
+        x = ends;
     }
     return x;
 }
@@ -104,7 +105,7 @@ struct Printer {
         out += '[';
         for (std::int64_t i = 0; i < shown[axis]; ++i) {
             if (i > 0) separate(out, axis, last);
-            if (i == kEdge && shown[axis] < shape[axis]) {
+            if (i == kEdgeItems && shown[axis] < shape[axis]) {
                 out += "...";
                 separate(out, axis, last);
             }
@@ -129,8 +130,8 @@ std::string Tensor::str() const {
                                          requires_grad() ? ", requires_grad" : "");
     if (numel() == 0) return head + "[]";  // whatever the other axes are, like NumPy
     const NoGrad no_grad;
-    const Tensor whole = detach();
-    const Tensor shown = numel() > kMany ? Tensor(edges(whole.view())) : whole;
+    const Tensor detached = detach();
+    const Tensor shown = numel() > kSummarizeThreshold ? Tensor(edges(detached.view())) : detached;
     const auto values = formatted(shown);
     std::size_t width = 0;
     for (const std::string& value : values) width = std::max(width, value.size());

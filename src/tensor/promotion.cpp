@@ -10,24 +10,28 @@ namespace {
 using MaybeType = std::optional<DType>;
 
 /// The higher kind determines the type; within a kind, tensors with axes take precedence.
-MaybeType raised(MaybeType first, MaybeType second) {
+MaybeType higher_kind(MaybeType first, MaybeType second) {
     if (!first || !second) return first ? first : second;
     return dtype_info(*second).kind > dtype_info(*first).kind ? second : first;
 }
 
 }  // namespace
 
-void Promotion::add(MaybeType& all, DType type) { all = all ? promote_types(*all, type) : type; }
+void Promotion::add(MaybeType& accumulated, DType type) {
+    accumulated = accumulated ? promote_types(*accumulated, type) : type;
+}
 
-std::optional<DType> Promotion::result() const { return raised(raised(of_tensors_, of_single_), of_numbers_); }
+std::optional<DType> Promotion::result() const {
+    return higher_kind(higher_kind(tensor_type_, zero_dim_type_), scalar_type_);
+}
 
 }  // namespace detail
 
 DType result_type(const TensorOrScalar& a, const TensorOrScalar& b) {
-    for (const TensorOrScalar* tensor_or_scalar : {&a, &b})
-        if (!tensor_or_scalar->is_scalar() && !tensor_or_scalar->tensor().defined())
+    for (const TensorOrScalar* operand : {&a, &b})
+        if (!operand->is_scalar() && !operand->tensor().defined())
             throw ValueError(fmt::format("result_type: expected tensors or numbers, got an undefined tensor as {}",
-                                         tensor_or_scalar == &a ? "a" : "b"));
+                                         operand == &a ? "a" : "b"));
     detail::Promotion promotion;
     promotion.add(a);
     promotion.add(b);

@@ -12,19 +12,19 @@ namespace declivity::detail {
 /// TypeError if no type can represent both of two.
 class Promotion {
   public:
-    void add(DType type, int rank) { add(rank > 0 ? of_tensors_ : of_single_, type); }
-    void add(const Scalar& number) { add(of_numbers_, dtype_of(number)); }
-    void add(const TensorOrScalar& one) {
-        if (one.is_scalar()) add(one.scalar());
-        else add(one.tensor().dtype(), one.tensor().rank());
+    void add(DType type, int rank) { add(rank > 0 ? tensor_type_ : zero_dim_type_, type); }
+    void add(const Scalar& scalar) { add(scalar_type_, dtype_of(scalar)); }
+    void add(const TensorOrScalar& operand) {
+        if (operand.is_scalar()) add(operand.scalar());
+        else add(operand.tensor().dtype(), operand.tensor().rank());
     }
     /// Empty if no operand was added.
     [[nodiscard]] std::optional<DType> result() const;
 
   private:
-    static void add(std::optional<DType>& all, DType type);
+    static void add(std::optional<DType>& accumulated, DType type);
 
-    std::optional<DType> of_tensors_, of_single_, of_numbers_;  // tensors with axes; without axes; numbers
+    std::optional<DType> tensor_type_, zero_dim_type_, scalar_type_;  // tensors with axes; without axes; numbers
 };
 
 }  // namespace declivity::detail

@@ -16,6 +16,6 @@ Tensor in_f32(DType type, const Function& function, const Inputs&... inputs) {
 }
 
 /// Returns whether both are of one 16-bit float type. If the types differ, the function itself rejects them.
-inline bool both_half(const Tensor& a, const Tensor& b) { return is_16bit_float(a.dtype()) && a.dtype() == b.dtype(); }
+inline bool both_16bit(const Tensor& a, const Tensor& b) { return is_16bit_float(a.dtype()) && a.dtype() == b.dtype(); }
 
 }  // namespace declivity::detail

@@ -9,7 +9,7 @@
 
 namespace declivity::detail {
 
-Region Region::whole(const Shape& shape) {
+Region Region::full(const Shape& shape) {
     Region region{.rank = shape.rank()};
     for (int axis = 0; axis < shape.rank(); ++axis)
         region.axes[static_cast<std::size_t>(axis)] = {.first = 0, .count = shape[axis]};
@@ -26,30 +26,30 @@ Region Region::part(std::span<const Index> indices) const {
             throw ShapeError(fmt::format("operator[]: expected at most one index for each axis of {}, got {}",
                                          shape().str(), indices.size()));
     };
-    int place = 0;
+    int position = 0;
     for (const Index& index : indices) {
         next();
-        Axis& cut = out.axes[axis++];
+        Axis& range = out.axes[axis++];
         if (const auto& element = index.element()) {
-            if (*element < -cut.count || *element >= cut.count)
+            if (*element < -range.count || *element >= range.count)
                 throw ShapeError(fmt::format("operator[]: expected an index from {} to {} along axis {}, got {}",
-                                             -cut.count, cut.count - 1, place, *element));
-            cut.first += (*element < 0 ? *element + cut.count : *element) * cut.step;
-            cut.count = 1;
-            cut.dropped = true;
+                                             -range.count, range.count - 1, position, *element));
+            range.first += (*element < 0 ? *element + range.count : *element) * range.step;
+            range.count = 1;
+            range.dropped = true;
         } else {
             const Slice& slice = index.slice();
             if (slice.step < 1)
                 throw ShapeError(fmt::format("operator[]: expected a step of at least 1, got {}", slice.step));
             const auto within = [&](std::int64_t i) {
-                return std::clamp<std::int64_t>(i < 0 ? i + cut.count : i, 0, cut.count);
+                return std::clamp<std::int64_t>(i < 0 ? i + range.count : i, 0, range.count);
             };
-            const std::int64_t from = within(slice.start.value_or(0)), to = within(slice.stop.value_or(cut.count));
-            cut.first += from * cut.step;
-            cut.count = to > from ? ceil_div(to - from, slice.step) : 0;
-            cut.step *= slice.step;
+            const std::int64_t from = within(slice.start.value_or(0)), to = within(slice.stop.value_or(range.count));
+            range.first += from * range.step;
+            range.count = to > from ? ceil_div(to - from, slice.step) : 0;
+            range.step *= slice.step;
         }
-        ++place;
+        ++position;
     }
     return out;
 }
@@ -61,12 +61,12 @@ Shape Region::shape() const {
     return out;
 }
 
-ops::View Region::of(const ops::View& whole) const {
-    ops::View out = whole;
+ops::View Region::of(const ops::View& base) const {
+    ops::View out = base;
     for (int axis = rank - 1; axis >= 0; --axis) {
-        const Axis& cut = axes[static_cast<std::size_t>(axis)];
-        out = ops::sliced(out, axis, cut.count == 0 ? 0 : cut.first, cut.count, cut.step);
-        if (!cut.dropped) continue;
+        const Axis& range = axes[static_cast<std::size_t>(axis)];
+        out = ops::sliced(out, axis, range.count == 0 ? 0 : range.first, range.count, range.step);
+        if (!range.dropped) continue;
         out.shape.erase(axis);
         out.strides.erase(axis);
     }

@@ -19,14 +19,14 @@ struct Region {
     std::array<Axis, Dims::kMaxRank> axes{};
     int rank = 0;
 
-    static Region whole(const Shape& shape);
+    static Region full(const Shape& shape);
     /// The part that indices select from this part.
     /// @throws ShapeError for an index out of range, or more indices than axes
     [[nodiscard]] Region part(std::span<const Index> indices) const;
 
     [[nodiscard]] Shape shape() const;
-    /// Part of a view of the whole tensor.
-    [[nodiscard]] ops::View of(const ops::View& whole) const;
+    /// This part of a view of the tensor.
+    [[nodiscard]] ops::View of(const ops::View& base) const;
 };
 
 }  // namespace declivity::detail

@@ -27,13 +27,13 @@ Tensor Tensor::from_bytes(std::span<const std::byte> bytes, DType dtype, const S
 Tensor Tensor::from_bytes(std::string_view function, std::span<const std::byte> bytes, DType dtype, const Shape& shape,
                           const std::optional<Device>& device) {
     const std::string name = fmt::format("Tensor::{}", function);
-    const std::size_t wanted = ops::bytes_of(shape, dtype, name);
-    if (bytes.size() != wanted && function == "from")
+    const std::size_t expected_bytes = ops::bytes_of(shape, dtype, name);
+    if (bytes.size() != expected_bytes && function == "from")
         throw ShapeError(fmt::format("{}: expected {} values for shape {}, got {}", name, shape.numel(), shape.str(),
                                      bytes.size() / size_of(dtype)));
-    if (bytes.size() != wanted)
-        throw ShapeError(fmt::format("{}: expected {} bytes for shape {} of {}, got {}", name, wanted, shape.str(),
-                                     name_of(dtype), bytes.size()));
+    if (bytes.size() != expected_bytes)
+        throw ShapeError(fmt::format("{}: expected {} bytes for shape {} of {}, got {}", name, expected_bytes,
+                                     shape.str(), name_of(dtype), bytes.size()));
     const ops::View view = ops::View::make(device ? *device : default_device(), dtype, shape);
     if (Capture* const capture = Capture::current(); capture != nullptr && !bytes.empty())
         capture->refuse(fmt::format("{} (an upload from the host)", name));
@@ -62,8 +62,8 @@ const ops::LazyArray& Tensor::value() const { return used_value(state_, "value")
 
 void Tensor::read_bytes(std::string_view function, std::span<std::byte> bytes, DType dtype) const {
     const ops::LazyArray& from = checked_state(state_, function).value;
-    const bool same = dtype == from.dtype() || (dtype == DType::u8 && from.dtype() == DType::boolean);
-    if (!same)
+    const bool compatible = dtype == from.dtype() || (dtype == DType::u8 && from.dtype() == DType::boolean);
+    if (!compatible)
         throw TypeError(
             fmt::format("{}: expected the tensor's type, {}, got {}", function, name_of(from.dtype()), name_of(dtype)));
     if (function == "item" && from.shape().numel() != 1)
@@ -71,14 +71,15 @@ void Tensor::read_bytes(std::string_view function, std::span<std::byte> bytes, D
     if (bytes.size() != ops::bytes_of(from.shape(), from.dtype()))
         throw ShapeError(fmt::format("{}: expected room for {} elements (shape {}), got {}", function,
                                      from.shape().numel(), from.shape().str(), bytes.size() / size_of(dtype)));
-    const auto named = [function](const auto& call) {  // for errors of pending launches
+    const auto in_function_scope = [function](const auto& call) {  // for errors of pending launches
         const FunctionScope scope(function);
         return call();
     };
-    const ops::View dense = named([this] { return dense_view(); });
+    const ops::View dense = in_function_scope([this] { return dense_view(); });
     if (Capture* const capture = Capture::current(); capture != nullptr && !bytes.empty())
         capture->refuse(fmt::format("{} (a read to the host)", function));
-    named([&] { read(dense.buffer, static_cast<std::size_t>(dense.offset) * size_of(dense.dtype), bytes); });
+    in_function_scope(
+        [&] { read(dense.buffer, static_cast<std::size_t>(dense.offset) * size_of(dense.dtype), bytes); });
 }
 
 Tensor Tensor::detach() const {

@@ -27,12 +27,12 @@ using PostAccumulateHooks = std::vector<std::pair<int, std::function<void(Tensor
 
 struct TensorState {
     ops::LazyArray value;
-    bool requires_grad = false;               // leaves only
-    Tensor grad = {};                         // guarded by lock_tensor()
-    Hooks hooks = {};                         // of a leaf; the hooks of other tensors are in their node
-    PostAccumulateHooks after_grad = {};      // of a leaf
-    std::shared_ptr<GradNode> node = {};      // gradient function; null for a leaf
-    std::size_t output = 0;                   // index of this tensor among the node's results
+    bool requires_grad = false;                      // leaves only
+    Tensor grad = {};                                // guarded by lock_tensor()
+    Hooks hooks = {};                                // of a leaf; the hooks of other tensors are in their node
+    PostAccumulateHooks post_accumulate_hooks = {};  // of a leaf
+    std::shared_ptr<GradNode> node = {};             // gradient function; null for a leaf
+    std::size_t output = 0;                          // index of this tensor among the node's results
     std::shared_ptr<const char> shares = {};  // shared by all tensors that alias this memory; null if there is no other
     std::shared_ptr<std::vector<Follower>> followers = {};  // views made by x[...] (followers.hpp)
 

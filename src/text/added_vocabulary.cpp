@@ -16,19 +16,19 @@ void AddedVocabulary::Matcher::put(std::string_view content, Id id) {
 
 bool AddedVocabulary::add(const AddedToken& token, const Model& model) {
     if (token.content.empty()) return false;
-    const bool fresh = !id(token.content) && !model.table().id(token.content);
-    Id own = 0;
-    if (const auto known = id(token.content)) own = *known;
-    else if (const auto of_model = model.table().id(token.content)) own = *of_model;
+    const bool is_new = !id(token.content) && !model.table().id(token.content);
+    Id new_id = 0;
+    if (const auto existing = id(token.content)) new_id = *existing;
+    else if (const auto model_id = model.table().id(token.content)) new_id = *model_id;
     else {
-        own = static_cast<Id>(model.table().size());
-        if (!tokens_.empty()) own = std::max(own, tokens_.rbegin()->first + 1);
+        new_id = static_cast<Id>(model.table().size());
+        if (!tokens_.empty()) new_id = std::max(new_id, tokens_.rbegin()->first + 1);
         // Ids of a model may have gaps, so that some are above the number of tokens.
-        if (model.table().token(own) != nullptr) own = std::max(own, model.table().end());
+        if (model.table().token(new_id) != nullptr) new_id = std::max(new_id, model.table().end());
     }
-    tokens_[own] = token;
-    ids_[token.content] = own;
-    return fresh;
+    tokens_[new_id] = token;
+    ids_[token.content] = new_id;
+    return is_new;
 }
 
 void AddedVocabulary::refresh(const Normalizer* normalizer) {
@@ -64,36 +64,36 @@ const AddedToken* AddedVocabulary::token(std::int64_t id) const {
     return found == tokens_.end() ? nullptr : &found->second;
 }
 
-std::size_t AddedVocabulary::beyond(const Model& model) const {
+std::size_t AddedVocabulary::count_missing_in(const Model& model) const {
     return static_cast<std::size_t>(
         std::ranges::count_if(tokens_, [&](const auto& token) { return !model.table().id(token.second.content); }));
 }
 
-void AddedVocabulary::split(std::string_view text, bool normalized, std::vector<Found>& out) const {
+void AddedVocabulary::split(std::string_view text, bool normalized, std::vector<Segment>& out) const {
     out.clear();
     const Matcher& matcher = matchers_[normalized ? 1 : 0];
     std::size_t done = 0;
-    for (std::size_t at = 0; matcher.any && at < text.size();) {
-        if (!matcher.first[static_cast<unsigned char>(text[at])]) {
-            ++at;
+    for (std::size_t pos = 0; matcher.any && pos < text.size();) {
+        if (!matcher.first[static_cast<unsigned char>(text[pos])]) {
+            ++pos;
             continue;
         }
-        Range match{at, at};
+        Range match{pos, pos};
         Id id = 0;
-        matcher.trie.prefixes(text, at, [&](std::size_t length, Id found) {  // the longest one is last
-            match.end = at + length;
-            id = found;
+        matcher.trie.prefixes(text, pos, [&](std::size_t length, Id prefix_id) {  // the longest is last
+            match.end = pos + length;
+            id = prefix_id;
         });
-        if (match.end == at) {
-            ++at;
+        if (match.end == pos) {
+            ++pos;
             continue;
         }
-        at = match.end;
+        pos = match.end;
         const AddedToken& token = tokens_.at(id);
         if (token.single_word) {
-            const bool left = match.begin == 0 || !is_word(decode_before(text, match.begin).c);
-            const bool right = match.end == text.size() || !is_word(decode_at(text, match.end).c);
-            if (!left || !right) continue;
+            const bool left_boundary = match.begin == 0 || !is_word(decode_before(text, match.begin).c);
+            const bool right_boundary = match.end == text.size() || !is_word(decode_at(text, match.end).c);
+            if (!left_boundary || !right_boundary) continue;
         }
         if (token.lstrip)
             while (match.begin > done && is_whitespace(decode_before(text, match.begin).c))
@@ -104,7 +104,7 @@ void AddedVocabulary::split(std::string_view text, bool normalized, std::vector<
         if (done < match.begin) out.push_back({{done, match.begin}, std::nullopt});
         out.push_back({match, id});
         done = match.end;
-        at = std::max(at, done);
+        pos = std::max(pos, done);
     }
     if (done < text.size()) out.push_back({{done, text.size()}, std::nullopt});
 }

@@ -26,14 +26,15 @@ class AddedVocabulary {
     [[nodiscard]] std::optional<Id> id(std::string_view content) const;
     [[nodiscard]] const AddedToken* token(std::int64_t id) const;
     [[nodiscard]] const std::map<Id, AddedToken>& all() const noexcept { return tokens_; }
-    [[nodiscard]] std::size_t beyond(const Model& model) const;  ///< number of tokens that the model does not have
+    /// Number of tokens that the model does not have.
+    [[nodiscard]] std::size_t count_missing_in(const Model& model) const;
 
-    struct Found {
+    struct Segment {
         Range range;
         std::optional<Id> id;  ///< empty for text between tokens
     };
     /// Splits a text at the tokens in it. @param normalized whether normalized or literal tokens are matched
-    void split(std::string_view text, bool normalized, std::vector<Found>& out) const;
+    void split(std::string_view text, bool normalized, std::vector<Segment>& out) const;
 
   private:
     struct Matcher {

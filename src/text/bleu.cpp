@@ -35,15 +35,15 @@ struct Statistics {
         }
         reference += nearest;
         for (std::size_t order = 0; order < matches.size(); ++order) {
-            NgramCounts most;
+            NgramCounts max_counts;
             for (const Tokens& item : references)
                 for (const auto& [key, count] : count_ngrams(item, order + 1)) {
-                    std::int64_t& so_far = most[key];
-                    so_far = std::max(so_far, count);
+                    std::int64_t& max_count = max_counts[key];
+                    max_count = std::max(max_count, count);
                 }
             for (const auto& [key, count] : count_ngrams(tokens, order + 1)) {
                 ngrams[order] += count;
-                if (const auto found = most.find(key); found != most.end())
+                if (const auto found = max_counts.find(key); found != max_counts.end())
                     matches[order] += std::min(count, found->second);
             }
         }
@@ -56,13 +56,14 @@ Bleu bleu_of(const Statistics& statistics, const BleuOptions& options) {
     out.precisions.assign(orders, 0);
     out.hypothesis_length = statistics.hypothesis;
     out.reference_length = statistics.reference;
-    const auto length = static_cast<double>(statistics.hypothesis), wanted = static_cast<double>(statistics.reference);
-    out.brevity_penalty = length < wanted ? (length > 0 ? std::exp(1 - wanted / length) : 0) : 1;
+    const auto length = static_cast<double>(statistics.hypothesis),
+               reference = static_cast<double>(statistics.reference);
+    out.brevity_penalty = length < reference ? (length > 0 ? std::exp(1 - reference / length) : 0) : 1;
     if (std::ranges::all_of(statistics.matches, [](std::int64_t count) { return count == 0; })) return out;
     const double value = options.smooth_value >= 0                   ? options.smooth_value
                          : options.smoothing == BleuSmoothing::floor ? 0.1
                                                                      : 1;
-    double halves = 1;
+    double smooth_factor = 1;
     std::size_t effective = orders;
     for (std::size_t order = 0; order < orders; ++order) {
         double matches = static_cast<double>(statistics.matches[order]),
@@ -73,7 +74,7 @@ Bleu bleu_of(const Statistics& statistics, const BleuOptions& options) {
         if (options.effective_order) effective = order + 1;
         double precision = 100 * matches / ngrams;
         if (matches == 0) {
-            if (options.smoothing == BleuSmoothing::exp) precision = 100 / ((halves *= 2) * ngrams);
+            if (options.smoothing == BleuSmoothing::exp) precision = 100 / ((smooth_factor *= 2) * ngrams);
             else if (options.smoothing == BleuSmoothing::floor) precision = 100 * value / ngrams;
         }
         out.precisions[order] = precision;
@@ -114,44 +115,46 @@ Bleu sentence_bleu(const Tokens& hypothesis, const std::vector<Tokens>& referenc
 
 Tokens tokenize_13a(std::string_view text) {
     std::string line = to_valid(text);
-    const auto replace = [&](std::string_view what, std::string_view by) {
-        for (std::size_t at = line.find(what); at != std::string::npos; at = line.find(what, at + by.size()))
-            line.replace(at, what.size(), by);
+    const auto replace = [&](std::string_view pattern, std::string_view replacement) {
+        for (std::size_t pos = line.find(pattern); pos != std::string::npos;
+             pos = line.find(pattern, pos + replacement.size()))
+            line.replace(pos, pattern.size(), replacement);
     };
     replace("<skipped>", "");
     replace("-\n", "");
     replace("\n", " ");
     if (line.find('&') != std::string::npos)
-        for (const auto& [what, by] : {std::pair<std::string_view, std::string_view>{"&quot;", "\""},
-                                       {"&amp;", "&"},
-                                       {"&lt;", "<"},
-                                       {"&gt;", ">"}})
-            replace(what, by);
+        for (const auto& [pattern, replacement] : {std::pair<std::string_view, std::string_view>{"&quot;", "\""},
+                                                   {"&amp;", "&"},
+                                                   {"&lt;", "<"},
+                                                   {"&gt;", ">"}})
+            replace(pattern, replacement);
     // Punctuation is split off, except for periods, commas and dashes within numbers.
-    const auto cut = [&](std::string_view pattern, auto by) {
+    const auto cut = [&](std::string_view pattern, auto replacement_of) {
         std::string out;
         std::size_t done = 0;
         Regex(pattern).for_each(line, [&](Range match) {
             out.append(line, done, match.begin - done);
-            out += by(std::string_view(line).substr(match.begin, match.end - match.begin));
+            out += replacement_of(std::string_view(line).substr(match.begin, match.end - match.begin));
             done = match.end;
         });
         out.append(line, done);
         line = std::move(out);
     };
     line = " " + line + " ";
-    cut(R"([\{-\~\[-\` -\&\(-\+\:-\@\/])", [](std::string_view of) { return " " + std::string(of) + " "; });
+    cut(R"([\{-\~\[-\` -\&\(-\+\:-\@\/])", [](std::string_view matched) { return " " + std::string(matched) + " "; });
     const auto between = [](std::size_t left, const char* front, const char* middle, const char* back) {
-        return [=](std::string_view of) {
-            return front + std::string(of.substr(0, left)) + middle + std::string(of.substr(left)) + back;
+        return [=](std::string_view matched) {
+            return front + std::string(matched.substr(0, left)) + middle + std::string(matched.substr(left)) + back;
         };
     };
     // A period or comma after or before a character that is not a digit; a dash after a digit.
-    cut(R"([^0-9][\.,])", [](std::string_view of) {
-        return std::string(of.substr(0, of.size() - 1)) + " " + std::string(of.substr(of.size() - 1)) + " ";
+    cut(R"([^0-9][\.,])", [](std::string_view matched) {
+        return std::string(matched.substr(0, matched.size() - 1)) + " " +
+               std::string(matched.substr(matched.size() - 1)) + " ";
     });
     cut(R"([\.,][^0-9])", between(1, " ", " ", ""));
-    cut(R"([0-9]-)", [](std::string_view of) { return std::string(of.substr(0, 1)) + " - "; });
+    cut(R"([0-9]-)", [](std::string_view matched) { return std::string(matched.substr(0, 1)) + " - "; });
     return split_whitespace(line);
 }
 

@@ -15,32 +15,33 @@ namespace declivity::text {
 namespace {
 
 constexpr std::size_t kCachedPieces = 1 << 16;
-constexpr std::size_t kLongestCached = 256;  // bytes
-constexpr std::size_t kShort = 24;           // symbols up to which a linear search is used
+constexpr std::size_t kMaxCachedBytes = 256;
+constexpr std::size_t kMaxLinearSearch = 24;  // symbols up to which a linear search is used
 
 }  // namespace
 
 void PairMap::reserve(std::size_t pairs) {
-    std::size_t wanted = 16;
-    while (wanted < 2 * pairs) wanted *= 2;
-    if (wanted <= slots_.size()) return;
-    std::vector<Slot> old(wanted);
+    std::size_t slot_count = 16;
+    while (slot_count < 2 * pairs) slot_count *= 2;
+    if (slot_count <= slots_.size()) return;
+    std::vector<Slot> old(slot_count);
     old.swap(slots_);
     for (const Slot& slot : old) {
         if (slot.merge.rank == UINT32_MAX) continue;
-        std::size_t at = slot_of(slot.key);
-        while (slots_[at].merge.rank != UINT32_MAX) at = (at + 1) & (slots_.size() - 1);
-        slots_[at] = slot;
+        std::size_t index = slot_of(slot.key);
+        while (slots_[index].merge.rank != UINT32_MAX) index = (index + 1) & (slots_.size() - 1);
+        slots_[index] = slot;
     }
 }
 
 void PairMap::put(Id left, Id right, Merge merge) {
     if (2 * (used_ + 1) > slots_.size()) reserve(slots_.size());
     const std::uint64_t key = key_of(left, right);
-    std::size_t at = slot_of(key);
-    while (slots_[at].merge.rank != UINT32_MAX && slots_[at].key != key) at = (at + 1) & (slots_.size() - 1);
-    if (slots_[at].merge.rank == UINT32_MAX) ++used_;
-    slots_[at] = {key, merge};
+    std::size_t index = slot_of(key);
+    while (slots_[index].merge.rank != UINT32_MAX && slots_[index].key != key)
+        index = (index + 1) & (slots_.size() - 1);
+    if (slots_[index].merge.rank == UINT32_MAX) ++used_;
+    slots_[index] = {key, merge};
 }
 
 std::string byte_token(std::uint8_t byte) { return fmt::format("<0x{:02X}>", byte); }
@@ -67,8 +68,8 @@ Bpe::Bpe(BpeSettings settings, TokenTable table, std::vector<Merge> merges, cons
         pairs_.put(merges_[rank].left, merges_[rank].right, {static_cast<std::uint32_t>(rank), merged[rank]});
     if (settings_.byte_fallback)
         for (unsigned byte = 0; byte < 256; ++byte)
-            bytes_[byte] = table_.id(byte_token(static_cast<std::uint8_t>(byte)));
-    for (char32_t c = 0; c < small_.size(); ++c) small_[c] = table_.id(utf8(c));
+            byte_ids_[byte] = table_.id(byte_token(static_cast<std::uint8_t>(byte)));
+    for (char32_t c = 0; c < character_ids_.size(); ++c) character_ids_[c] = table_.id(utf8(c));
 }
 
 Id Bpe::unknown() const {
@@ -80,47 +81,49 @@ void Bpe::symbols_of(std::string_view piece, std::vector<Symbol>& symbols) const
     const bool plain = settings_.continuing_subword_prefix.empty() && settings_.end_of_word_suffix.empty();
     std::uint32_t unknown_length = 0;
     const auto add = [&](Id id, std::uint32_t length) {
-        const auto at = static_cast<std::int32_t>(symbols.size());
-        if (at > 0) symbols.back().after = at;
-        symbols.push_back({id, length, at - 1, -1});
+        const auto index = static_cast<std::int32_t>(symbols.size());
+        if (index > 0) symbols.back().next = index;
+        symbols.push_back({id, length, index - 1, -1});
     };
     const auto add_unknown = [&] {
         if (unknown_length > 0) add(unknown(), unknown_length);
         unknown_length = 0;
     };
     std::string decorated;
-    for (std::size_t at = 0; at < piece.size();) {
-        const Decoded one = decode_at(piece, at);
-        const std::size_t end = at + one.size;
-        std::string_view character = piece.substr(at, one.size);
+    for (std::size_t pos = 0; pos < piece.size();) {
+        const Decoded decoded = decode_at(piece, pos);
+        const std::size_t end = pos + decoded.size;
+        std::string_view character = piece.substr(pos, decoded.size);
         if (!plain) {
-            decorated = at > 0 ? settings_.continuing_subword_prefix : std::string();
+            decorated = pos > 0 ? settings_.continuing_subword_prefix : std::string();
             decorated += character;
             if (end == piece.size()) decorated += settings_.end_of_word_suffix;
             character = decorated;
         }
-        const std::optional<Id> id = !plain || one.c >= small_.size() ? table_.id(character) : small_[one.c];
-        at = end;
+        const std::optional<Id> id =
+            !plain || decoded.c >= character_ids_.size() ? table_.id(character) : character_ids_[decoded.c];
+        pos = end;
         if (id) {
             add_unknown();
-            add(*id, one.size);
+            add(*id, decoded.size);
             continue;
         }
-        if (settings_.byte_fallback &&
-            std::ranges::all_of(character, [&](char c) { return bytes_[static_cast<unsigned char>(c)].has_value(); })) {
-            for (const char c : character) add(*bytes_[static_cast<unsigned char>(c)], 1);
+        if (settings_.byte_fallback && std::ranges::all_of(character, [&](char c) {
+                return byte_ids_[static_cast<unsigned char>(c)].has_value();
+            })) {
+            for (const char c : character) add(*byte_ids_[static_cast<unsigned char>(c)], 1);
             continue;
         }
         if (settings_.unk_token.empty()) continue;
         if (!settings_.fuse_unk) add_unknown();
-        unknown_length += one.size;
+        unknown_length += decoded.size;
     }
     add_unknown();
 }
 
 /// For few symbols: repeatedly searches for the pair of the lowest rank from the left.
 void Bpe::merge_short(std::vector<Symbol>& symbols) const {
-    std::array<PairMap::Merge, kShort> next;  // of symbol i and the one after it
+    std::array<PairMap::Merge, kMaxLinearSearch> next;  // of symbol i and the one after it
     std::size_t count = symbols.size();
     for (std::size_t i = 0; i + 1 < count; ++i) next[i] = pairs_.find(symbols[i].id, symbols[i + 1].id);
     while (count > 1) {
@@ -140,21 +143,21 @@ void Bpe::merge_short(std::vector<Symbol>& symbols) const {
 
 void Bpe::merge(std::vector<Symbol>& symbols, data::Random* dropout) const {
     if (symbols.size() < 2) return;
-    if (symbols.size() <= kShort && dropout == nullptr) return merge_short(symbols);
+    if (symbols.size() <= kMaxLinearSearch && dropout == nullptr) return merge_short(symbols);
     struct Candidate {
         std::uint32_t rank;
-        std::int32_t at;
+        std::int32_t position;
         Id id;
         bool operator<(const Candidate& other) const {  // the queue's top is the lowest rank, the leftmost
-            return std::tie(rank, at) > std::tie(other.rank, other.at);
+            return std::tie(rank, position) > std::tie(other.rank, other.position);
         }
     };
     std::priority_queue<Candidate> queue;
-    const auto offer = [&](std::int32_t at) {
-        const Symbol& left = symbols[static_cast<std::size_t>(at)];
-        if (left.after < 0) return;
-        const PairMap::Merge merge = pairs_.find(left.id, symbols[static_cast<std::size_t>(left.after)].id);
-        if (merge.rank != UINT32_MAX) queue.push({merge.rank, at, merge.id});
+    const auto offer = [&](std::int32_t position) {
+        const Symbol& left = symbols[static_cast<std::size_t>(position)];
+        if (left.next < 0) return;
+        const PairMap::Merge merge = pairs_.find(left.id, symbols[static_cast<std::size_t>(left.next)].id);
+        if (merge.rank != UINT32_MAX) queue.push({merge.rank, position, merge.id});
     };
     for (std::size_t i = 0; i + 1 < symbols.size(); ++i) offer(static_cast<std::int32_t>(i));
     std::vector<Candidate> skipped;
@@ -167,19 +170,19 @@ void Bpe::merge(std::vector<Symbol>& symbols, data::Random* dropout) const {
         }
         for (const Candidate& candidate : skipped) queue.push(candidate);
         skipped.clear();
-        Symbol& left = symbols[static_cast<std::size_t>(top.at)];
-        if (left.length == 0 || left.after < 0) continue;
-        Symbol& right = symbols[static_cast<std::size_t>(left.after)];
+        Symbol& left = symbols[static_cast<std::size_t>(top.position)];
+        if (left.length == 0 || left.next < 0) continue;
+        Symbol& right = symbols[static_cast<std::size_t>(left.next)];
         // It may have changed since it was queued.
-        const PairMap::Merge now = pairs_.find(left.id, right.id);
-        if (now.rank != top.rank) continue;
+        const PairMap::Merge current = pairs_.find(left.id, right.id);
+        if (current.rank != top.rank) continue;
         left.id = top.id;
         left.length += right.length;
         right.length = 0;
-        left.after = right.after;
-        if (right.after >= 0) symbols[static_cast<std::size_t>(right.after)].before = top.at;
-        if (left.before >= 0) offer(left.before);
-        offer(top.at);
+        left.next = right.next;
+        if (right.next >= 0) symbols[static_cast<std::size_t>(right.next)].previous = top.position;
+        if (left.previous >= 0) offer(left.previous);
+        offer(top.position);
     }
     std::erase_if(symbols, [](const Symbol& symbol) { return symbol.length == 0; });
 }
@@ -192,8 +195,8 @@ void Bpe::tokenize(std::string_view piece, data::Random* dropout, std::vector<Mo
             out.push_back({*id, 0, static_cast<std::uint32_t>(piece.size())});
             return;
         }
-    const bool cached = dropout == nullptr && piece.size() <= kLongestCached;
-    if (cached) {
+    const bool cacheable = dropout == nullptr && piece.size() <= kMaxCachedBytes;
+    if (cacheable) {
         const std::shared_lock lock(cache_->mutex);
         if (const auto found = cache_->pieces.find(piece); found != cache_->pieces.end()) {
             out.insert(out.end(), found->second.begin(), found->second.end());
@@ -205,12 +208,12 @@ void Bpe::tokenize(std::string_view piece, data::Random* dropout, std::vector<Mo
     symbols_of(piece, symbols);
     merge(symbols, dropout);
     const std::size_t first = out.size();
-    std::uint32_t at = 0;
+    std::uint32_t pos = 0;
     for (const Symbol& symbol : symbols) {
-        out.push_back({symbol.id, at, at + symbol.length});
-        at += symbol.length;
+        out.push_back({symbol.id, pos, pos + symbol.length});
+        pos += symbol.length;
     }
-    if (cached) {
+    if (cacheable) {
         const std::unique_lock lock(cache_->mutex, std::try_to_lock);
         if (lock && cache_->pieces.size() < kCachedPieces)
             cache_->pieces.try_emplace(std::string(piece), out.begin() + static_cast<std::ptrdiff_t>(first), out.end());
@@ -231,18 +234,18 @@ std::string Bpe::to_json() const {
     return out + "]}";
 }
 
-std::shared_ptr<const Model> make_bpe(const JsonValue& of) {
-    BpeSettings settings{.unk_token = of.string("unk_token", ""),
-                         .continuing_subword_prefix = of.string("continuing_subword_prefix", ""),
-                         .end_of_word_suffix = of.string("end_of_word_suffix", ""),
-                         .dropout = of.has("dropout") ? of["dropout"].number() : 0,
-                         .fuse_unk = of.boolean("fuse_unk", false),
-                         .byte_fallback = of.boolean("byte_fallback", false),
-                         .ignore_merges = of.boolean("ignore_merges", false)};
+std::shared_ptr<const Model> make_bpe(const JsonValue& description) {
+    BpeSettings settings{.unk_token = description.string("unk_token", ""),
+                         .continuing_subword_prefix = description.string("continuing_subword_prefix", ""),
+                         .end_of_word_suffix = description.string("end_of_word_suffix", ""),
+                         .dropout = description.has("dropout") ? description["dropout"].number() : 0,
+                         .fuse_unk = description.boolean("fuse_unk", false),
+                         .byte_fallback = description.boolean("byte_fallback", false),
+                         .ignore_merges = description.boolean("ignore_merges", false)};
     if (!(settings.dropout >= 0 && settings.dropout <= 1))
-        of["dropout"].fail(fmt::format("expected 0 to 1, got {}", settings.dropout));
-    TokenTable table = read_vocab(of["vocab"]);
-    const JsonValue list = of["merges"];
+        description["dropout"].fail(fmt::format("expected 0 to 1, got {}", settings.dropout));
+    TokenTable table = read_vocab(description["vocab"]);
+    const JsonValue list = description["merges"];
     std::vector<Bpe::Merge> merges;
     std::vector<Id> merged;
     merges.reserve(list.size());
@@ -251,12 +254,12 @@ std::shared_ptr<const Model> make_bpe(const JsonValue& of) {
         const Json& entry = list.json()[i];
         std::string_view left, right;
         if (entry.is_string()) {  // "left right"
-            const std::string_view both = entry.get_ref<const std::string&>();
-            const std::size_t space = both.find(' ');
-            if (space == std::string_view::npos || both.find(' ', space + 1) != std::string_view::npos)
-                list.at(i).fail(fmt::format("expected two tokens and one space, got '{}'", both));
-            left = both.substr(0, space);
-            right = both.substr(space + 1);
+            const std::string_view text = entry.get_ref<const std::string&>();
+            const std::size_t space = text.find(' ');
+            if (space == std::string_view::npos || text.find(' ', space + 1) != std::string_view::npos)
+                list.at(i).fail(fmt::format("expected two tokens and one space, got '{}'", text));
+            left = text.substr(0, space);
+            right = text.substr(space + 1);
         } else {
             const JsonValue pair = list.at(i);
             if (pair.size() != 2) pair.fail(fmt::format("expected two tokens, got {}", pair.size()));
@@ -269,12 +272,12 @@ std::shared_ptr<const Model> make_bpe(const JsonValue& of) {
             if (const auto found = table.id(token)) return *found;
             list.at(i).fail(fmt::format("the token '{}' is not in the vocabulary", token));
         };
-        std::string both(left);
-        both += right.starts_with(settings.continuing_subword_prefix)
-                    ? right.substr(settings.continuing_subword_prefix.size())
-                    : right;
+        std::string merged_token(left);
+        merged_token += right.starts_with(settings.continuing_subword_prefix)
+                            ? right.substr(settings.continuing_subword_prefix.size())
+                            : right;
         merges.push_back({id(left), id(right)});
-        merged.push_back(id(both));
+        merged.push_back(id(merged_token));
     }
     return std::make_shared<const Bpe>(std::move(settings), std::move(table), std::move(merges), merged);
 }

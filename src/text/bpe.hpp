@@ -23,8 +23,8 @@ class PairMap {
     void put(Id left, Id right, Merge merge);
     [[nodiscard]] Merge find(Id left, Id right) const noexcept {
         const std::uint64_t key = key_of(left, right);
-        for (std::size_t at = slot_of(key);; at = (at + 1) & (slots_.size() - 1)) {
-            const Slot& slot = slots_[at];
+        for (std::size_t index = slot_of(key);; index = (index + 1) & (slots_.size() - 1)) {
+            const Slot& slot = slots_[index];
             if (slot.key == key || slot.merge.rank == UINT32_MAX) return slot.merge;
         }
     }
@@ -68,7 +68,7 @@ class Bpe : public Model {
     struct Symbol {
         Id id = 0;
         std::uint32_t length = 0;
-        std::int32_t before = -1, after = -1;  ///< neighbours; length 0 marks merged symbols
+        std::int32_t previous = -1, next = -1;  ///< neighbours; length 0 marks merged symbols
     };
     void symbols_of(std::string_view piece, std::vector<Symbol>& symbols) const;
     void merge(std::vector<Symbol>& symbols, data::Random* dropout) const;
@@ -78,8 +78,8 @@ class Bpe : public Model {
     BpeSettings settings_;
     std::vector<Merge> merges_;
     PairMap pairs_;
-    std::array<std::optional<Id>, 256> bytes_;    ///< of <0x00> .. <0xFF>
-    std::array<std::optional<Id>, 0x800> small_;  ///< of characters of one or two bytes
+    std::array<std::optional<Id>, 256> byte_ids_;         ///< of <0x00> .. <0xFF>
+    std::array<std::optional<Id>, 0x800> character_ids_;  ///< of characters of one or two bytes
 
     // Cache of the tokens of pieces.
     struct Cache;

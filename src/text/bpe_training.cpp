@@ -25,24 +25,24 @@ std::uint64_t key_of(Id left, Id right) { return static_cast<std::uint64_t>(left
 void add_alphabet(TokenTable& table, const Model::Counts& words, const TrainOptions& options) {
     std::unordered_map<char32_t, std::int64_t> counts;
     for (const auto& [word, count] : words)
-        for (std::size_t at = 0; at < word.size();) {
-            const Decoded one = decode_at(word, at);
-            counts[one.c] += count;
-            at += one.size;
+        for (std::size_t pos = 0; pos < word.size();) {
+            const Decoded decoded = decode_at(word, pos);
+            counts[decoded.c] += count;
+            pos += decoded.size;
         }
     // The initial alphabet comes before all others.
     for (const std::string& text : options.initial_alphabet)
         if (!text.empty()) counts[decode_any(text, 0).c] = INT64_MAX;
-    std::vector<std::pair<char32_t, std::int64_t>> kept(counts.begin(), counts.end());
-    const auto most = static_cast<std::size_t>(options.limit_alphabet.value_or(INT64_MAX));
-    if (kept.size() > most) {
-        std::ranges::sort(kept, [](const auto& a, const auto& b) {
+    std::vector<std::pair<char32_t, std::int64_t>> alphabet(counts.begin(), counts.end());
+    const auto max_characters = static_cast<std::size_t>(options.limit_alphabet.value_or(INT64_MAX));
+    if (alphabet.size() > max_characters) {
+        std::ranges::sort(alphabet, [](const auto& a, const auto& b) {
             return a.second != b.second ? a.second > b.second : a.first < b.first;
         });
-        kept.resize(most);
+        alphabet.resize(max_characters);
     }
-    std::ranges::sort(kept);
-    for (const auto& [c, count] : kept) table.add(utf8(c));
+    std::ranges::sort(alphabet);
+    for (const auto& [c, count] : alphabet) table.add(utf8(c));
 }
 
 std::vector<Word> words_of(TokenTable& table, const Model::Counts& counts, const std::string& prefix,
@@ -55,14 +55,14 @@ std::vector<Word> words_of(TokenTable& table, const Model::Counts& counts, const
     for (const auto* entry : order) {
         const std::string& text = entry->first;
         Word word{{}, entry->second};
-        for (std::size_t at = 0; at < text.size();) {
-            const Decoded one = decode_at(text, at);
-            std::string token = text.substr(at, one.size);
-            const bool first = at == 0;
-            at += one.size;
+        for (std::size_t pos = 0; pos < text.size();) {
+            const Decoded decoded = decode_at(text, pos);
+            std::string token = text.substr(pos, decoded.size);
+            const bool first = pos == 0;
+            pos += decoded.size;
             if (!table.id(token)) continue;  // not in the alphabet
             if (!first) token = prefix + token;
-            if (at == text.size()) token += suffix;
+            if (pos == text.size()) token += suffix;
             word.symbols.push_back(table.add(token));
         }
         out.push_back(std::move(word));
@@ -73,8 +73,8 @@ std::vector<Word> words_of(TokenTable& table, const Model::Counts& counts, const
 }  // namespace
 
 void check_train_options(const TrainOptions& options) {
-    const auto require = [](bool holds, const char* name, auto got, const char* wanted) {
-        if (!holds) throw ValueError(fmt::format("train_new: expected {} {}, got {}", name, wanted, got));
+    const auto require = [](bool condition, const char* name, auto got, const char* requirement) {
+        if (!condition) throw ValueError(fmt::format("train_new: expected {} {}, got {}", name, requirement, got));
     };
     require(options.vocab_size >= 1 && options.vocab_size < INT64_C(1) << 31, "vocab_size", options.vocab_size,
             "from 1 to 2^31 - 1");
@@ -112,51 +112,51 @@ TrainedMerges train_merges(const Model::Counts& counts, const TrainOptions& opti
         }
     using Entry = std::pair<std::int64_t, std::uint64_t>;
     // The top is the most frequent pair, then the one with the lowest ids.
-    const auto after = [](const Entry& a, const Entry& b) {
+    const auto lower_priority = [](const Entry& a, const Entry& b) {
         return a.first != b.first ? a.first < b.first : a.second > b.second;
     };
-    std::priority_queue<Entry, std::vector<Entry>, decltype(after)> queue(after);
+    std::priority_queue<Entry, std::vector<Entry>, decltype(lower_priority)> queue(lower_priority);
     for (const auto& [key, pair] : pairs)
         if (pair.count > 0) queue.emplace(pair.count, key);
 
-    const auto longest = static_cast<std::size_t>(options.max_token_length.value_or(INT64_MAX));
+    const auto max_length = static_cast<std::size_t>(options.max_token_length.value_or(INT64_MAX));
     std::vector<Id> merged;
     while (static_cast<std::int64_t>(out.table.size()) < options.vocab_size && !queue.empty()) {
         const auto [count, key] = queue.top();
         queue.pop();
-        const std::int64_t now = pairs[key].count;
-        if (count != now) {  // other merges have used up some occurrences
-            if (now > 0) queue.emplace(now, key);
+        const std::int64_t current_count = pairs[key].count;
+        if (count != current_count) {  // other merges have used up some occurrences
+            if (current_count > 0) queue.emplace(current_count, key);
             continue;
         }
         if (count < 1 || count < options.min_frequency) break;
         const auto left = static_cast<Id>(key >> 32), right = static_cast<Id>(key);
         const std::string& front = *out.table.token(left);
         const std::string& back = *out.table.token(right);
-        const std::string both = front + (back.starts_with(prefix) ? back.substr(prefix.size()) : back);
-        if (count_characters(both) > longest) {  // it remains two tokens
+        const std::string merged_token = front + (back.starts_with(prefix) ? back.substr(prefix.size()) : back);
+        if (count_characters(merged_token) > max_length) {  // it remains two tokens
             pairs[key].count = 0;
             continue;
         }
-        const Id id = out.table.add(both);
+        const Id id = out.table.add(merged_token);
         out.merges.push_back({left, right});
         out.merged.push_back(id);
 
-        const std::unordered_set<std::uint32_t> where = std::move(pairs[key].words);
-        std::unordered_set<std::uint64_t> grown;
-        const auto change = [&](Id a, Id b, std::int64_t by, std::uint32_t w) {
-            const std::uint64_t of = key_of(a, b);
-            Pair& pair = pairs[of];
-            pair.count += by;
-            if (by > 0) pair.words.insert(w), grown.insert(of);
+        const std::unordered_set<std::uint32_t> affected_words = std::move(pairs[key].words);
+        std::unordered_set<std::uint64_t> increased;
+        const auto change = [&](Id a, Id b, std::int64_t delta, std::uint32_t w) {
+            const std::uint64_t pair_key = key_of(a, b);
+            Pair& pair = pairs[pair_key];
+            pair.count += delta;
+            if (delta > 0) pair.words.insert(w), increased.insert(pair_key);
         };
-        for (const std::uint32_t w : where) {
+        for (const std::uint32_t w : affected_words) {
             Word& word = words[w];
             merged.clear();
             for (std::size_t i = 0; i < word.symbols.size(); ++i) {
-                const bool here =
+                const bool matches =
                     i + 1 < word.symbols.size() && word.symbols[i] == left && word.symbols[i + 1] == right;
-                if (!here) {
+                if (!matches) {
                     merged.push_back(word.symbols[i]);
                     continue;
                 }
@@ -175,8 +175,8 @@ TrainedMerges train_merges(const Model::Counts& counts, const TrainOptions& opti
             word.symbols = merged;
         }
         pairs[key].count = 0;
-        for (const std::uint64_t of : grown)
-            if (pairs[of].count > 0) queue.emplace(pairs[of].count, of);
+        for (const std::uint64_t pair_key : increased)
+            if (pairs[pair_key].count > 0) queue.emplace(pairs[pair_key].count, pair_key);
     }
     return out;
 }

@@ -42,21 +42,21 @@ Pieces to_byte_level(const NormalizedText& text, const std::vector<Range>& piece
     std::size_t size = 0;
     for (const Range& piece : pieces) {
         const std::size_t begin = size;
-        for (std::size_t at = piece.begin; at < piece.end;) {
-            const std::size_t bytes = bytes_of(static_cast<unsigned char>(text.str()[at]));
-            const Offsets from = text.original({at, at + bytes});
+        for (std::size_t pos = piece.begin; pos < piece.end;) {
+            const std::size_t bytes = bytes_of(static_cast<unsigned char>(text.str()[pos]));
+            const Offsets from = text.original({pos, pos + bytes});
             for (std::size_t i = 0; i < bytes; ++i) {
-                const char32_t c = byte_character(static_cast<std::uint8_t>(text.str()[at + i]));
-                std::array<char, 2> made{static_cast<char>(c)};
+                const char32_t c = byte_character(static_cast<std::uint8_t>(text.str()[pos + i]));
+                std::array<char, 2> utf8_bytes{static_cast<char>(c)};
                 std::size_t length = 1;
                 if (c >= 0x80) {
-                    made = {static_cast<char>(0xC0 | c >> 6), static_cast<char>(0x80 | (c & 0x3F))};
+                    utf8_bytes = {static_cast<char>(0xC0 | c >> 6), static_cast<char>(0x80 | (c & 0x3F))};
                     length = 2;
                 }
-                out.text.append({made.data(), length}, from);
+                out.text.append({utf8_bytes.data(), length}, from);
                 size += length;
             }
-            at += bytes;
+            pos += bytes;
         }
         out.pieces.push_back({begin, size});
     }
@@ -65,12 +65,12 @@ Pieces to_byte_level(const NormalizedText& text, const std::vector<Range>& piece
 
 std::string from_byte_level(std::string_view token) {
     std::string out;
-    for (std::size_t at = 0; at < token.size();) {
-        const Decoded one = decode_at(token, at);
-        const std::optional<std::uint8_t> byte = character_byte(one.c);
+    for (std::size_t pos = 0; pos < token.size();) {
+        const Decoded decoded = decode_at(token, pos);
+        const std::optional<std::uint8_t> byte = character_byte(decoded.c);
         if (!byte) return std::string(token);
         out.push_back(static_cast<char>(*byte));
-        at += one.size;
+        pos += decoded.size;
     }
     return out;
 }

@@ -17,7 +17,7 @@ namespace {
 using Tokens = std::vector<std::string>;
 
 // Consecutive decoders may each double a text.
-constexpr std::size_t kMaxReplaced = std::size_t{64} << 20;
+constexpr std::size_t kMaxInsertedBytes = std::size_t{64} << 20;
 
 class Function : public Decoder {
   public:
@@ -28,18 +28,18 @@ class Function : public Decoder {
     std::function<void(Tokens&)> function_;
 };
 
-std::shared_ptr<const Decoder> function(std::function<void(Tokens&)> of) {
-    return std::make_shared<const Function>(std::move(of));
+std::shared_ptr<const Decoder> function(std::function<void(Tokens&)> implementation) {
+    return std::make_shared<const Function>(std::move(implementation));
 }
 
-void replace_all(std::string& text, std::string_view what, std::string_view by) {
-    if (what.empty()) return;
+void replace_all(std::string& text, std::string_view pattern, std::string_view replacement) {
+    if (pattern.empty()) return;
     std::string out;
     std::size_t done = 0;
-    for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, done)) {
-        out.append(text, done, at - done);
-        out += by;
-        done = at + what.size();
+    for (std::size_t pos = text.find(pattern); pos != std::string::npos; pos = text.find(pattern, done)) {
+        out.append(text, done, pos - done);
+        out += replacement;
+        done = pos + pattern.size();
     }
     if (done == 0) return;
     out.append(text, done);
@@ -48,21 +48,21 @@ void replace_all(std::string& text, std::string_view what, std::string_view by) 
 
 /// Removes spaces before punctuation and English contractions.
 void clean_up(std::string& text) {
-    for (const auto& [what, by] : {std::pair<std::string_view, std::string_view>{" .", "."},
-                                   {" ?", "?"},
-                                   {" !", "!"},
-                                   {" ,", ","},
-                                   {" ' ", "'"},
-                                   {" n't", "n't"},
-                                   {" 'm", "'m"},
-                                   {" do not", " don't"},
-                                   {" 's", "'s"},
-                                   {" 've", "'ve"},
-                                   {" 're", "'re"}})
-        replace_all(text, what, by);
+    for (const auto& [pattern, replacement] : {std::pair<std::string_view, std::string_view>{" .", "."},
+                                               {" ?", "?"},
+                                               {" !", "!"},
+                                               {" ,", ","},
+                                               {" ' ", "'"},
+                                               {" n't", "n't"},
+                                               {" 'm", "'m"},
+                                               {" do not", " don't"},
+                                               {" 's", "'s"},
+                                               {" 've", "'ve"},
+                                               {" 're", "'re"}})
+        replace_all(text, pattern, replacement);
 }
 
-std::string joined(const Tokens& tokens) {
+std::string concatenate(const Tokens& tokens) {
     std::string out;
     for (const std::string& token : tokens) out += token;
     return out;
@@ -111,10 +111,10 @@ struct WordPiece {
 
 struct Metaspace {
     std::string replacement;
-    bool drops_first;
+    bool strip_first;
     void operator()(Tokens& tokens) const {
         for (std::size_t i = 0; i < tokens.size(); ++i)
-            replace_all(tokens[i], replacement, i == 0 && drops_first ? "" : " ");
+            replace_all(tokens[i], replacement, i == 0 && strip_first ? "" : " ");
     }
 };
 
@@ -142,25 +142,25 @@ struct Strip {
     std::int64_t start, stop;
     void operator()(Tokens& tokens) const {
         for (std::string& token : tokens) {
-            Range kept{0, token.size()};
+            Range range{0, token.size()};
             for (std::int64_t i = 0;
-                 i < start && kept.begin < token.size() && decode_at(token, kept.begin).c == content; ++i)
-                kept.begin += decode_at(token, kept.begin).size;
-            for (std::int64_t i = 0; i < stop && kept.end > kept.begin && decode_before(token, kept.end).c == content;
-                 ++i)
-                kept.end -= decode_before(token, kept.end).size;
-            token = token.substr(kept.begin, kept.end - kept.begin);
+                 i < start && range.begin < token.size() && decode_at(token, range.begin).c == content; ++i)
+                range.begin += decode_at(token, range.begin).size;
+            for (std::int64_t i = 0;
+                 i < stop && range.end > range.begin && decode_before(token, range.end).c == content; ++i)
+                range.end -= decode_before(token, range.end).size;
+            token = token.substr(range.begin, range.end - range.begin);
         }
     }
 };
 
 }  // namespace
 
-std::shared_ptr<const Decoder> make_decoder(const JsonValue& of) {
-    const std::string& type = of.type();
+std::shared_ptr<const Decoder> make_decoder(const JsonValue& description) {
+    const std::string& type = description.type();
     if (type == "Sequence") {
         std::vector<std::shared_ptr<const Decoder>> parts;
-        const JsonValue list = of["decoders"];
+        const JsonValue list = description["decoders"];
         for (std::size_t i = 0; i < list.size(); ++i) parts.push_back(make_decoder(list.at(i)));
         return function([parts = std::move(parts)](Tokens& tokens) {
             for (const auto& part : parts) part->apply(tokens);
@@ -168,45 +168,48 @@ std::shared_ptr<const Decoder> make_decoder(const JsonValue& of) {
     }
     if (type == "ByteLevel") return function(byte_level);
     if (type == "ByteFallback") return function(byte_fallback);
-    if (type == "Fuse") return function([](Tokens& tokens) { tokens = {joined(tokens)}; });
-    if (type == "WordPiece") return function(WordPiece{of.string("prefix", "##"), of.boolean("cleanup", true)});
+    if (type == "Fuse") return function([](Tokens& tokens) { tokens = {concatenate(tokens)}; });
+    if (type == "WordPiece")
+        return function(WordPiece{description.string("prefix", "##"), description.boolean("cleanup", true)});
     if (type == "Metaspace")
         return function(
-            Metaspace{utf8(of.has("replacement") ? of["replacement"].character() : U'\u2581'),
-                      of.string("prepend_scheme", "always") != "never" && of.boolean("add_prefix_space", true)});
+            Metaspace{utf8(description.has("replacement") ? description["replacement"].character() : U'\u2581'),
+                      description.string("prepend_scheme", "always") != "never" &&
+                          description.boolean("add_prefix_space", true)});
     if (type == "BPEDecoder")
-        return function([suffix = of.string("suffix", "</w>")](Tokens& tokens) {
+        return function([suffix = description.string("suffix", "</w>")](Tokens& tokens) {
             for (std::size_t i = 0; i < tokens.size(); ++i)
                 replace_all(tokens[i], suffix, i + 1 == tokens.size() ? "" : " ");
         });
     if (type == "CTC")
-        return function(
-            Ctc{of.string("pad_token", "<pad>"), of.string("word_delimiter_token", "|"), of.boolean("cleanup", true)});
+        return function(Ctc{description.string("pad_token", "<pad>"), description.string("word_delimiter_token", "|"),
+                            description.boolean("cleanup", true)});
     if (type == "Replace")
-        return function([pattern = pattern_of(of["pattern"]), content = of["content"].string()](Tokens& tokens) {
-            std::size_t made = 0;
-            for (std::string& token : tokens) {
-                std::string out;
-                std::size_t done = 0;
-                pattern.for_each(token, [&](Range match) {
-                    out.append(token, done, match.begin - done);
-                    made += content.size();
-                    if (made > kMaxReplaced)
-                        throw ValueError(
-                            fmt::format("Tokenizer: expected a decoder that inserts at most {} bytes, got "
-                                        "more",
-                                        kMaxReplaced));
-                    out += content;
-                    done = match.end;
-                });
-                out.append(token, done);
-                token = std::move(out);
-            }
-        });
+        return function(
+            [pattern = pattern_of(description["pattern"]), content = description["content"].string()](Tokens& tokens) {
+                std::size_t inserted_bytes = 0;
+                for (std::string& token : tokens) {
+                    std::string out;
+                    std::size_t done = 0;
+                    pattern.for_each(token, [&](Range match) {
+                        out.append(token, done, match.begin - done);
+                        inserted_bytes += content.size();
+                        if (inserted_bytes > kMaxInsertedBytes)
+                            throw ValueError(
+                                fmt::format("Tokenizer: expected a decoder that inserts at most {} bytes, got "
+                                            "more",
+                                            kMaxInsertedBytes));
+                        out += content;
+                        done = match.end;
+                    });
+                    out.append(token, done);
+                    token = std::move(out);
+                }
+            });
     if (type == "Strip")
-        return function(Strip{of["content"].character(), of.integer("start", 0, INT64_C(1) << 40, 0),
-                              of.integer("stop", 0, INT64_C(1) << 40, 0)});
-    of["type"].fail(fmt::format("'{}' is not a known decoder", type));
+        return function(Strip{description["content"].character(), description.integer("start", 0, INT64_C(1) << 40, 0),
+                              description.integer("stop", 0, INT64_C(1) << 40, 0)});
+    description["type"].fail(fmt::format("'{}' is not a known decoder", type));
 }
 
 }  // namespace declivity::text

@@ -13,7 +13,7 @@ namespace {
 
 /// Calls the function with each pair of per-token vectors of both.
 template <class Function>
-void each_list(Encoding& to, const Encoding& from, const Function& function) {
+void for_each_field(Encoding& to, const Encoding& from, const Function& function) {
     function(to.ids, from.ids);
     function(to.tokens, from.tokens);
     function(to.offsets, from.offsets);
@@ -24,9 +24,9 @@ void each_list(Encoding& to, const Encoding& from, const Function& function) {
     function(to.sequence_ids, from.sequence_ids);
 }
 
-Encoding part(const Encoding& of, std::size_t begin, std::size_t end) {
+Encoding sub_encoding(const Encoding& encoding, std::size_t begin, std::size_t end) {
     Encoding out;
-    each_list(out, of, [&](auto& to, const auto& from) {
+    for_each_field(out, encoding, [&](auto& to, const auto& from) {
         to.assign(from.begin() + static_cast<std::ptrdiff_t>(begin), from.begin() + static_cast<std::ptrdiff_t>(end));
     });
     return out;
@@ -41,11 +41,11 @@ Offsets in_characters(std::string_view text, Offsets bytes) {
     // An invalid sequence is one character, U+FFFD.
     std::size_t characters = 0;
     Offsets out;
-    for (std::size_t at = 0; at < bytes.end;) {
-        const std::size_t next = at + decode_any(text, at).size;
+    for (std::size_t pos = 0; pos < bytes.end;) {
+        const std::size_t next = pos + decode_any(text, pos).size;
         if (next <= bytes.begin) out.begin = characters + 1;
         ++characters;
-        at = next;
+        pos = next;
     }
     out.end = std::max(characters, out.begin);
     if (bytes.begin == bytes.end) out.end = out.begin;
@@ -54,7 +54,7 @@ Offsets in_characters(std::string_view text, Offsets bytes) {
 
 io::HostArray stack(const std::vector<Encoding>& encodings, std::vector<std::int64_t> Encoding::*list) {
     if (encodings.empty()) throw ValueError("stack: expected at least one encoding, got none");
-    std::vector<std::int64_t> all;
+    std::vector<std::int64_t> values;
     const std::size_t length = encodings[0].size();
     for (std::size_t i = 0; i < encodings.size(); ++i) {
         if (encodings[i].size() != length)
@@ -62,9 +62,9 @@ io::HostArray stack(const std::vector<Encoding>& encodings, std::vector<std::int
                 fmt::format("stack: expected encodings of {} tokens, like the first, got {} in number {} "
                             "(see Tokenizer::set_padding)",
                             length, encodings[i].size(), i));
-        all.insert(all.end(), (encodings[i].*list).begin(), (encodings[i].*list).end());
+        values.insert(values.end(), (encodings[i].*list).begin(), (encodings[i].*list).end());
     }
-    return io::HostArray::of({static_cast<std::int64_t>(encodings.size()), static_cast<std::int64_t>(length)}, all);
+    return io::HostArray::of({static_cast<std::int64_t>(encodings.size()), static_cast<std::int64_t>(length)}, values);
 }
 
 void set_sequence(Encoding& encoding, std::int64_t id) {
@@ -78,9 +78,9 @@ void set_type(Encoding& encoding, std::int64_t id) {
 }
 
 void merge(Encoding& encoding, const Encoding& other) {
-    const auto joined = [](const Encoding& a, const Encoding& b) {
-        Encoding out = part(a, 0, a.size());
-        each_list(out, b, [](auto& to, const auto& from) { to.insert(to.end(), from.begin(), from.end()); });
+    const auto concatenated = [](const Encoding& a, const Encoding& b) {
+        Encoding out = sub_encoding(a, 0, a.size());
+        for_each_field(out, b, [](auto& to, const auto& from) { to.insert(to.end(), from.begin(), from.end()); });
         return out;
     };
     // Each overflowing piece of one is paired with each of the other: templates with many texts would multiply them.
@@ -89,12 +89,12 @@ void merge(Encoding& encoding, const Encoding& other) {
         throw ValueError(fmt::format("Tokenizer: expected at most {} pieces of truncated texts, got {} x {}",
                                      kMaxPieces, encoding.overflowing.size() + 1, other.overflowing.size() + 1));
     std::vector<Encoding> overflowing;
-    for (const Encoding& mine : encoding.overflowing) {
-        overflowing.push_back(joined(mine, other));
-        for (const Encoding& theirs : other.overflowing) overflowing.push_back(joined(mine, theirs));
+    for (const Encoding& left : encoding.overflowing) {
+        overflowing.push_back(concatenated(left, other));
+        for (const Encoding& right : other.overflowing) overflowing.push_back(concatenated(left, right));
     }
-    for (const Encoding& theirs : other.overflowing) overflowing.push_back(joined(encoding, theirs));
-    each_list(encoding, other, [](auto& to, const auto& from) { to.insert(to.end(), from.begin(), from.end()); });
+    for (const Encoding& right : other.overflowing) overflowing.push_back(concatenated(encoding, right));
+    for_each_field(encoding, other, [](auto& to, const auto& from) { to.insert(to.end(), from.begin(), from.end()); });
     encoding.overflowing = std::move(overflowing);
 }
 
@@ -102,9 +102,9 @@ void truncate(Encoding& encoding, std::size_t length, std::size_t stride, Side d
     const std::size_t size = encoding.size();
     if (length >= size) return;
     if (length == 0) {
-        Encoding none;
-        none.overflowing.push_back(std::move(encoding));
-        encoding = std::move(none);
+        Encoding empty;
+        empty.overflowing.push_back(std::move(encoding));
+        encoding = std::move(empty);
         return;
     }
     if (stride >= length)
@@ -123,13 +123,13 @@ void truncate(Encoding& encoding, std::size_t length, std::size_t stride, Side d
     if (direction == Side::right) {
         for (std::size_t begin = 0;; begin += step) {
             const std::size_t end = std::min(begin + length, size);
-            parts.push_back(part(encoding, begin, end));
+            parts.push_back(sub_encoding(encoding, begin, end));
             if (end == size) break;
         }
     } else {
         for (std::size_t end = size;; end -= step) {
             const std::size_t begin = end < length ? 0 : end - length;
-            parts.push_back(part(encoding, begin, end));
+            parts.push_back(sub_encoding(encoding, begin, end));
             if (begin == 0) break;
         }
     }
@@ -150,7 +150,7 @@ void pad(Encoding& encoding, std::size_t length, const Padding& padding) {
     filling.special_tokens_mask.assign(count, 1);
     filling.word_ids.assign(count, -1);
     filling.sequence_ids.assign(count, -1);
-    each_list(encoding, filling, [&](auto& to, const auto& from) {
+    for_each_field(encoding, filling, [&](auto& to, const auto& from) {
         to.insert(padding.direction == Side::left ? to.begin() : to.end(), from.begin(), from.end());
     });
 }

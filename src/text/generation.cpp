@@ -20,8 +20,8 @@ namespace {
 
 using Prompts = std::vector<std::vector<std::int64_t>>;
 
-bool ends_with(std::span<const std::int64_t> tokens, std::span<const std::int64_t> what) {
-    return tokens.size() >= what.size() && std::ranges::equal(tokens.last(what.size()), what);
+bool ends_with(std::span<const std::int64_t> tokens, std::span<const std::int64_t> suffix) {
+    return tokens.size() >= suffix.size() && std::ranges::equal(tokens.last(suffix.size()), suffix);
 }
 
 bool contains(const std::vector<std::int64_t>& tokens, std::int64_t token) {
@@ -29,7 +29,7 @@ bool contains(const std::vector<std::int64_t>& tokens, std::int64_t token) {
 }
 
 /// Finish reason of the generated tokens; `length` if they are not finished.
-FinishReason stops(std::span<const std::int64_t> generated, const GenerationOptions& options) {
+FinishReason finish_reason(std::span<const std::int64_t> generated, const GenerationOptions& options) {
     if (generated.empty()) return FinishReason::length;
     if (contains(options.eos_token_id, generated.back())) return FinishReason::eos_token;
     if (std::ranges::any_of(options.stop_sequences, [&](const auto& stop) { return ends_with(generated, stop); }))
@@ -38,11 +38,12 @@ FinishReason stops(std::span<const std::int64_t> generated, const GenerationOpti
 }
 
 /// The same, including stop strings.
-FinishReason stops(std::span<const std::int64_t> generated, TextStream& text, const GenerationOptions& options) {
+FinishReason finish_reason(std::span<const std::int64_t> generated, TextStream& text,
+                           const GenerationOptions& options) {
     // Without stop strings and a callback the text is decoded once, at the end.
-    const bool at_string = (!options.stop_strings.empty() || options.on_token) && text.update(generated);
-    const FinishReason by_tokens = stops(generated, options);
-    return by_tokens == FinishReason::length && at_string ? FinishReason::stop_string : by_tokens;
+    const bool hit_stop_string = (!options.stop_strings.empty() || options.on_token) && text.update(generated);
+    const FinishReason token_reason = finish_reason(generated, options);
+    return token_reason == FinishReason::length && hit_stop_string ? FinishReason::stop_string : token_reason;
 }
 
 /// An unfinished sequence.
@@ -54,12 +55,14 @@ struct Beam {
     [[nodiscard]] std::span<const std::int64_t> generated() const { return std::span(tokens).subspan(prompt); }
 };
 
-Beam begun(const std::vector<std::int64_t>& prompt, std::int64_t parent) { return {prompt, 0, parent, prompt.size()}; }
+Beam start_beam(const std::vector<std::int64_t>& prompt, std::int64_t parent) {
+    return {prompt, 0, parent, prompt.size()};
+}
 
 /// Calls the model, and checks its results.
-class Model {
+class CheckedModel {
   public:
-    Model(const NextLogits& next, const GenerationOptions& options) : next_(next), options_(options) {}
+    CheckedModel(const NextLogits& next, const GenerationOptions& options) : next_(next), options_(options) {}
 
     /// Processed logits of the token after each sequence.
     std::vector<std::vector<float>> operator()(const std::vector<Beam>& beams) {
@@ -91,7 +94,7 @@ class Model {
     std::size_t size_ = 0;
 };
 
-GeneratedSequence made_of(const Beam& beam, FinishReason reason, TextStream& text) {
+GeneratedSequence to_sequence(const Beam& beam, FinishReason reason, TextStream& text) {
     GeneratedSequence out;
     const std::span<const std::int64_t> generated = beam.generated();
     (void)text.update(generated);
@@ -103,8 +106,9 @@ GeneratedSequence made_of(const Beam& beam, FinishReason reason, TextStream& tex
     return out;
 }
 
-std::vector<GeneratedSequence> without_beams(Model& model, const Prompts& prompts, const GenerationOptions& options) {
-    const auto each = static_cast<std::size_t>(options.num_return_sequences);
+std::vector<GeneratedSequence> greedy_or_sampled(CheckedModel& model, const Prompts& prompts,
+                                                 const GenerationOptions& options) {
+    const auto per_prompt = static_cast<std::size_t>(options.num_return_sequences);
     struct Running {
         Beam beam;
         std::size_t index;  // decoded text of the result
@@ -112,8 +116,8 @@ std::vector<GeneratedSequence> without_beams(Model& model, const Prompts& prompt
         data::Random random;
     };
     std::vector<Running> running;
-    for (std::size_t i = 0; i < prompts.size() * each; ++i)
-        running.push_back({begun(prompts[i / each], static_cast<std::int64_t>(i)), i, TextStream(options),
+    for (std::size_t i = 0; i < prompts.size() * per_prompt; ++i)
+        running.push_back({start_beam(prompts[i / per_prompt], static_cast<std::int64_t>(i)), i, TextStream(options),
                            data::Random(options.seed, 0, i, data::Purpose::draw)});
     std::vector<GeneratedSequence> out(running.size());
     for (std::int64_t step = 0; step < options.max_new_tokens && !running.empty(); ++step) {
@@ -122,67 +126,68 @@ std::vector<GeneratedSequence> without_beams(Model& model, const Prompts& prompt
         const std::vector<std::vector<float>> logits = model(beams);
         std::vector<Running> next;
         for (std::size_t i = 0; i < running.size(); ++i) {
-            Running& one = running[i];
-            const std::int64_t token = options.do_sample ? sample(logits[i], one.random) : argmax(logits[i]);
-            one.beam.score += log_softmax(logits[i])[static_cast<std::size_t>(token)];
-            one.beam.tokens.push_back(token);
-            one.beam.parent = static_cast<std::int64_t>(i);
-            FinishReason reason = stops(one.beam.generated(), one.text, options);
-            bool goes_on = reason == FinishReason::length && step + 1 < options.max_new_tokens;
+            Running& sequence = running[i];
+            const std::int64_t token = options.do_sample ? sample(logits[i], sequence.random) : argmax(logits[i]);
+            sequence.beam.score += log_softmax(logits[i])[static_cast<std::size_t>(token)];
+            sequence.beam.tokens.push_back(token);
+            sequence.beam.parent = static_cast<std::int64_t>(i);
+            FinishReason reason = finish_reason(sequence.beam.generated(), sequence.text, options);
+            bool continues = reason == FinishReason::length && step + 1 < options.max_new_tokens;
             if (options.on_token &&
-                !options.on_token({one.index, token, one.beam.generated(), one.text.take(!goes_on)}) &&
+                !options.on_token({sequence.index, token, sequence.beam.generated(), sequence.text.take(!continues)}) &&
                 reason == FinishReason::length) {
                 reason = FinishReason::callback;
-                goes_on = false;
+                continues = false;
             }
-            if (goes_on) next.push_back(std::move(one));
-            else out[one.index] = made_of(one.beam, reason, one.text);
+            if (continues) next.push_back(std::move(sequence));
+            else out[sequence.index] = to_sequence(sequence.beam, reason, sequence.text);
         }
         running = std::move(next);
     }
-    for (Running& item : running) out[item.index] = made_of(item.beam, FinishReason::length, item.text);
+    for (Running& item : running) out[item.index] = to_sequence(item.beam, FinishReason::length, item.text);
     return out;
 }
 
 /// The best finished sequences.
-class Finished {
+class FinishedBeams {
   public:
-    explicit Finished(const GenerationOptions& options) : options_(options) {}
+    explicit FinishedBeams(const GenerationOptions& options) : options_(options) {}
 
     /// Score normalised for ranking, for so many generated tokens.
-    [[nodiscard]] double ranked(double score, std::size_t generated) const {
+    [[nodiscard]] double normalized_score(double score, std::size_t generated) const {
         return score / std::pow(static_cast<double>(std::max<std::size_t>(generated, 1)), options_.length_penalty);
     }
     void add(const Beam& beam) {
         TextStream text(options_);
-        const FinishReason reason = stops(beam.generated(), text, options_);
-        GeneratedSequence one = made_of(beam, reason, text);
-        one.score = ranked(beam.score, one.tokens.size());
-        const auto at = std::ranges::upper_bound(all_, one.score, std::greater<>(), &GeneratedSequence::score);
-        all_.insert(at, std::move(one));
-        if (all_.size() > static_cast<std::size_t>(options_.num_beams)) all_.pop_back();
+        const FinishReason reason = finish_reason(beam.generated(), text, options_);
+        GeneratedSequence sequence = to_sequence(beam, reason, text);
+        sequence.score = normalized_score(beam.score, sequence.tokens.size());
+        const auto position =
+            std::ranges::upper_bound(sequences_, sequence.score, std::greater<>(), &GeneratedSequence::score);
+        sequences_.insert(position, std::move(sequence));
+        if (sequences_.size() > static_cast<std::size_t>(options_.num_beams)) sequences_.pop_back();
     }
     /// Returns whether no beam with this score, after so many generated tokens, can still exceed the finished ones.
-    [[nodiscard]] bool done(double best, std::size_t generated) const {
-        if (all_.size() < static_cast<std::size_t>(options_.num_beams)) return false;
-        return options_.early_stopping || all_.back().score >= ranked(best, generated);
+    [[nodiscard]] bool is_done(double best, std::size_t generated) const {
+        if (sequences_.size() < static_cast<std::size_t>(options_.num_beams)) return false;
+        return options_.early_stopping || sequences_.back().score >= normalized_score(best, generated);
     }
     std::vector<GeneratedSequence> best(std::size_t count) && {
-        if (all_.size() > count) all_.resize(count);
-        return std::move(all_);
+        if (sequences_.size() > count) sequences_.resize(count);
+        return std::move(sequences_);
     }
 
   private:
     const GenerationOptions& options_;
-    std::vector<GeneratedSequence> all_;
+    std::vector<GeneratedSequence> sequences_;
 };
 
 /// @param index of the prompt
-std::vector<GeneratedSequence> with_beams(Model& model, const std::vector<std::int64_t>& prompt, std::size_t index,
-                                          const GenerationOptions& options) {
+std::vector<GeneratedSequence> beam_search(CheckedModel& model, const std::vector<std::int64_t>& prompt,
+                                           std::size_t index, const GenerationOptions& options) {
     const auto width = static_cast<std::size_t>(options.num_beams);
-    std::vector<Beam> running{begun(prompt, 0)};
-    Finished done(options);
+    std::vector<Beam> running{start_beam(prompt, 0)};
+    FinishedBeams finished(options);
     data::Random random(options.seed, 0, index, data::Purpose::draw);
     struct Candidate {
         double score = 0;  // of the sequence
@@ -208,36 +213,37 @@ std::vector<GeneratedSequence> with_beams(Model& model, const std::vector<std::i
         }
         // Twice as many candidates as beams, so that enough remain if some end; and one more for each further end
         // token.
-        const std::size_t wanted =
+        const std::size_t candidate_count =
             std::min(candidates.size(), (1 + std::max<std::size_t>(options.eos_token_id.size(), 1)) * width);
         std::ranges::partial_sort(
-            candidates, candidates.begin() + static_cast<std::ptrdiff_t>(wanted),
+            candidates, candidates.begin() + static_cast<std::ptrdiff_t>(candidate_count),
             [](const Candidate& a, const Candidate& b) {
                 return a.order != b.order ? a.order > b.order : std::pair(a.beam, a.token) < std::pair(b.beam, b.token);
             });
-        candidates.resize(wanted);
+        candidates.resize(candidate_count);
         if (options.do_sample) std::ranges::stable_sort(candidates, std::greater<>(), &Candidate::score);
         std::vector<Beam> next;
         for (std::size_t rank = 0; rank < candidates.size() && next.size() < width; ++rank) {
-            const Candidate& one = candidates[rank];
-            Beam beam{running[one.beam].tokens, one.score, static_cast<std::int64_t>(one.beam), prompt.size()};
-            beam.tokens.push_back(one.token);
+            const Candidate& candidate = candidates[rank];
+            Beam beam{running[candidate.beam].tokens, candidate.score, static_cast<std::int64_t>(candidate.beam),
+                      prompt.size()};
+            beam.tokens.push_back(candidate.token);
             TextStream text(options);
-            const bool ends = options.stop_strings.empty()
-                                  ? stops(beam.generated(), options) != FinishReason::length
-                                  : stops(beam.generated(), text, options) != FinishReason::length;
-            if (!ends) next.push_back(std::move(beam));
+            const bool is_finished = options.stop_strings.empty()
+                                         ? finish_reason(beam.generated(), options) != FinishReason::length
+                                         : finish_reason(beam.generated(), text, options) != FinishReason::length;
+            if (!is_finished) next.push_back(std::move(beam));
             // Ended candidates outside of the top are dropped, like others would be.
-            else if (rank < width) done.add(beam);
+            else if (rank < width) finished.add(beam);
         }
         running = std::move(next);
-        if (!running.empty() && done.done(running[0].score, running[0].tokens.size() - prompt.size())) {
+        if (!running.empty() && finished.is_done(running[0].score, running[0].tokens.size() - prompt.size())) {
             running.clear();
             break;
         }
     }
-    for (const Beam& beam : running) done.add(beam);
-    return std::move(done).best(static_cast<std::size_t>(options.num_return_sequences));
+    for (const Beam& beam : running) finished.add(beam);
+    return std::move(finished).best(static_cast<std::size_t>(options.num_return_sequences));
 }
 
 /// Tensor of sequences of one length, and the logits of the token after each.
@@ -261,20 +267,20 @@ class LogitsOfTensor {
                     rows.push_back(i);
                     tokens.insert(tokens.end(), step.sequences[i].begin(), step.sequences[i].end());
                 }
-            const auto texts = static_cast<std::int64_t>(rows.size()), places = static_cast<std::int64_t>(length);
-            Tensor logits = next_(Tensor::from(tokens, {texts, places}, device_));
+            const auto texts = static_cast<std::int64_t>(rows.size()), positions = static_cast<std::int64_t>(length);
+            Tensor logits = next_(Tensor::from(tokens, {texts, positions}, device_));
             if (!logits.defined()) throw ValueError("generate: expected logits, got an undefined tensor");
-            const bool each_place = logits.rank() == 3 && logits.size(1) == places;
-            if ((!each_place && logits.rank() != 2) || logits.size(0) != texts || logits.size(-1) < 1)
+            const bool per_position = logits.rank() == 3 && logits.size(1) == positions;
+            if ((!per_position && logits.rank() != 2) || logits.size(0) != texts || logits.size(-1) < 1)
                 throw ShapeError(fmt::format(
                     "generate: expected logits of shape ({0}, {1}, vocab_size) or ({0}, vocab_size), got {2}", texts,
-                    places, logits.shape().str()));
-            if (each_place) logits = select(logits, 1, places - 1);
+                    positions, logits.shape().str()));
+            if (per_position) logits = select(logits, 1, positions - 1);
             const auto size = static_cast<std::size_t>(logits.size(1));
-            const std::vector<float> all = logits.to(DType::f32).to_vector<float>();
+            const std::vector<float> values = logits.to(DType::f32).to_vector<float>();
             for (std::size_t i = 0; i < rows.size(); ++i)
-                out[rows[i]].assign(all.begin() + static_cast<std::ptrdiff_t>(i * size),
-                                    all.begin() + static_cast<std::ptrdiff_t>((i + 1) * size));
+                out[rows[i]].assign(values.begin() + static_cast<std::ptrdiff_t>(i * size),
+                                    values.begin() + static_cast<std::ptrdiff_t>((i + 1) * size));
         }
         return out;
     }
@@ -297,7 +303,7 @@ void require_host_options(const GenerationOptions& options) {
         throw ValueError("generate: expected no `lengths` with prompts that are lists, which have their own");
 }
 
-Prompts one_of(std::span<const std::int64_t> prompt) {
+Prompts single_prompt(std::span<const std::int64_t> prompt) {
     return {std::vector<std::int64_t>(prompt.begin(), prompt.end())};
 }
 
@@ -317,33 +323,34 @@ void check_tokens(const GenerationOptions& options, std::int64_t vocab_size) {
 }
 
 std::vector<GeneratedSequence> generate(const NextLogits& next, const Prompts& prompts,
-                                        const GenerationOptions& given) {
-    check(given);
+                                        const GenerationOptions& user_options) {
+    check(user_options);
     require_function(next);
-    require_host_options(given);
-    GenerationOptions options = given;
-    options.eos_token_id.insert(options.eos_token_id.end(), given.eos_token_ids.begin(), given.eos_token_ids.end());
+    require_host_options(user_options);
+    GenerationOptions options = user_options;
+    options.eos_token_id.insert(options.eos_token_id.end(), user_options.eos_token_ids.begin(),
+                                user_options.eos_token_ids.end());
     options.eos_token_ids.clear();
     if (options.num_beams == 1) {
-        Model model(next, options);
-        return without_beams(model, prompts, options);
+        CheckedModel model(next, options);
+        return greedy_or_sampled(model, prompts, options);
     }
     std::vector<GeneratedSequence> out;
     for (std::size_t i = 0; i < prompts.size(); ++i) {
-        Model model(next, options);
-        for (GeneratedSequence& beam : with_beams(model, prompts[i], i, options)) out.push_back(std::move(beam));
+        CheckedModel model(next, options);
+        for (GeneratedSequence& beam : beam_search(model, prompts[i], i, options)) out.push_back(std::move(beam));
     }
     return out;
 }
 std::vector<GeneratedSequence> generate(const NextLogitsOfOne& next, const Prompts& prompts,
                                         const GenerationOptions& options) {
     require_function(next);
-    const NextLogits all = [&](const GenerationStep& step) {
+    const NextLogits next_logits = [&](const GenerationStep& step) {
         std::vector<std::vector<float>> out;
         for (const auto& sequence : step.sequences) out.push_back(next(sequence));
         return out;
     };
-    return generate(all, prompts, options);
+    return generate(next_logits, prompts, options);
 }
 std::vector<GeneratedSequence> generate(const NextLogitsOfTensor& next, const Prompts& prompts,
                                         const GenerationOptions& options) {
@@ -352,28 +359,28 @@ std::vector<GeneratedSequence> generate(const NextLogitsOfTensor& next, const Pr
 }
 std::vector<GeneratedSequence> generate(nn::Layer& model, const Prompts& prompts, const GenerationOptions& options) {
     const nn::EvaluationMode evaluation(model);
-    GenerationOptions placed = options;
+    GenerationOptions device_options = options;
     if (const auto tensors = model.state_dict(); !options.device && !tensors.empty())
-        placed.device = tensors[0].tensor.device();
+        device_options.device = tensors[0].tensor.device();
     const NextLogitsOfTensor next = [&](const Tensor& tokens) { return model(tokens); };
-    return generate(next, prompts, placed);
+    return generate(next, prompts, device_options);
 }
 
 std::vector<GeneratedSequence> generate(const NextLogits& next, std::span<const std::int64_t> prompt,
                                         const GenerationOptions& options) {
-    return generate(next, one_of(prompt), options);
+    return generate(next, single_prompt(prompt), options);
 }
 std::vector<GeneratedSequence> generate(const NextLogitsOfOne& next, std::span<const std::int64_t> prompt,
                                         const GenerationOptions& options) {
-    return generate(next, one_of(prompt), options);
+    return generate(next, single_prompt(prompt), options);
 }
 std::vector<GeneratedSequence> generate(const NextLogitsOfTensor& next, std::span<const std::int64_t> prompt,
                                         const GenerationOptions& options) {
-    return generate(next, one_of(prompt), options);
+    return generate(next, single_prompt(prompt), options);
 }
 std::vector<GeneratedSequence> generate(nn::Layer& model, std::span<const std::int64_t> prompt,
                                         const GenerationOptions& options) {
-    return generate(model, one_of(prompt), options);
+    return generate(model, single_prompt(prompt), options);
 }
 
 }  // namespace declivity::text

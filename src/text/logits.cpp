@@ -13,11 +13,11 @@
 namespace declivity::text {
 namespace {
 
-constexpr float kNever = -std::numeric_limits<float>::infinity();
+constexpr float kMaskedLogit = -std::numeric_limits<float>::infinity();
 
 template <class T>
-void require(bool holds, const char* name, const char* wanted, T got) {
-    if (!holds) throw ValueError(fmt::format("GenerationOptions: expected {} {}, got {}", name, wanted, got));
+void require(bool condition, const char* name, const char* requirement, T got) {
+    if (!condition) throw ValueError(fmt::format("GenerationOptions: expected {} {}, got {}", name, requirement, got));
 }
 
 std::vector<double> probabilities(std::span<const float> logits) {
@@ -27,21 +27,21 @@ std::vector<double> probabilities(std::span<const float> logits) {
 }
 
 /// Tokens that can still be selected.
-std::vector<std::size_t> left(std::span<const float> logits) {
+std::vector<std::size_t> selectable_tokens(std::span<const float> logits) {
     std::vector<std::size_t> tokens;
     for (std::size_t i = 0; i < logits.size(); ++i)
-        if (logits[i] > kNever) tokens.push_back(i);
+        if (logits[i] > kMaskedLogit) tokens.push_back(i);
     return tokens;
 }
 
 /// Keeps the first tokens of an order, ties by lower id, until take(token) is false or none is left. Sorts only as far
 /// as needed: most of a vocabulary is never visited.
-template <class Before, class Take>
-void keep_first(std::span<float> logits, const Before& before, const Take& take) {
-    std::vector<std::size_t> order = left(logits);
+template <class Compare, class Take>
+void keep_first(std::span<float> logits, const Compare& compare, const Take& take) {
+    std::vector<std::size_t> order = selectable_tokens(logits);
     const auto in_order = [&](std::size_t a, std::size_t b) {
-        if (before(a, b)) return true;
-        return !before(b, a) && a < b;
+        if (compare(a, b)) return true;
+        return !compare(b, a) && a < b;
     };
     std::size_t sorted = 0;
     for (std::size_t rank = 0; rank < order.size(); ++rank) {
@@ -52,19 +52,19 @@ void keep_first(std::span<float> logits, const Before& before, const Take& take)
             sorted = next;
         }
         if (take(order[rank])) continue;
-        for (; rank < order.size(); ++rank) logits[order[rank]] = kNever;
+        for (; rank < order.size(); ++rank) logits[order[rank]] = kMaskedLogit;
     }
 }
 
 /// Keeps tokens in an order until their cumulative probability reaches p, at least one.
-template <class Before>
-void keep_mass(std::span<float> logits, std::span<const double> p_of, const Before& before, double p) {
+template <class Compare>
+void keep_mass(std::span<float> logits, std::span<const double> token_probabilities, const Compare& compare, double p) {
     double sum = 0;
     bool first = true;
-    keep_first(logits, before, [&](std::size_t token) {
+    keep_first(logits, compare, [&](std::size_t token) {
         if (!first && sum >= p) return false;
         first = false;
-        sum += p_of[token];
+        sum += token_probabilities[token];
         return true;
     });
 }
@@ -95,9 +95,9 @@ void warp(std::span<float> logits, const GenerationOptions& options) {
     }
     if (options.min_p > 0) {
         const std::vector<double> p = probabilities(logits);
-        const double least = options.min_p * std::ranges::max(p);
+        const double min_probability = options.min_p * std::ranges::max(p);
         for (std::size_t i = 0; i < p.size(); ++i)
-            if (p[i] < least) logits[i] = kNever;
+            if (p[i] < min_probability) logits[i] = kMaskedLogit;
     }
     if (options.typical_p < 1) {
         const std::vector<double> log_p = log_softmax(logits), p = probabilities(logits);
@@ -113,47 +113,49 @@ void warp(std::span<float> logits, const GenerationOptions& options) {
 void ban_repeated_ngrams(std::span<float> logits, std::span<const std::int64_t> tokens, std::size_t n) {
     if (tokens.size() + 1 < n) return;
     const std::span<const std::int64_t> last = tokens.last(n - 1);
-    for (std::size_t at = 0; at + n <= tokens.size(); ++at)
-        if (std::ranges::equal(tokens.subspan(at, n - 1), last))
-            logits[static_cast<std::size_t>(tokens[at + n - 1])] = kNever;
+    for (std::size_t pos = 0; pos + n <= tokens.size(); ++pos)
+        if (std::ranges::equal(tokens.subspan(pos, n - 1), last))
+            logits[static_cast<std::size_t>(tokens[pos + n - 1])] = kMaskedLogit;
 }
 
 }  // namespace
 
-void check(const GenerationOptions& of) {
-    require(of.max_new_tokens >= 0, "max_new_tokens", "of at least 0", of.max_new_tokens);
-    require(of.min_new_tokens >= 0, "min_new_tokens", "of at least 0", of.min_new_tokens);
-    require(of.min_new_tokens <= of.max_new_tokens, "min_new_tokens",
-            fmt::format("of at most max_new_tokens, {}", of.max_new_tokens).c_str(), of.min_new_tokens);
-    require(of.temperature > 0 && std::isfinite(of.temperature), "temperature", "above 0", of.temperature);
-    require(of.top_k >= 0, "top_k", "of at least 0", of.top_k);
-    require(of.top_p > 0 && of.top_p <= 1, "top_p", "above 0 and at most 1", of.top_p);
-    require(of.min_p >= 0 && of.min_p <= 1, "min_p", "from 0 to 1", of.min_p);
-    require(of.typical_p > 0 && of.typical_p <= 1, "typical_p", "above 0 and at most 1", of.typical_p);
-    require(of.repetition_penalty > 0 && std::isfinite(of.repetition_penalty), "repetition_penalty", "above 0",
-            of.repetition_penalty);
-    require(std::isfinite(of.presence_penalty), "presence_penalty", "that is finite", of.presence_penalty);
-    require(std::isfinite(of.frequency_penalty), "frequency_penalty", "that is finite", of.frequency_penalty);
-    require(of.no_repeat_ngram_size >= 0, "no_repeat_ngram_size", "of at least 0", of.no_repeat_ngram_size);
-    require(of.num_beams >= 1, "num_beams", "of at least 1", of.num_beams);
-    require(std::isfinite(of.length_penalty), "length_penalty", "that is finite", of.length_penalty);
-    require(of.num_return_sequences >= 1, "num_return_sequences", "of at least 1", of.num_return_sequences);
-    if (of.num_beams > 1)
-        require(of.num_return_sequences <= of.num_beams, "num_return_sequences",
-                fmt::format("of at most num_beams, {}", of.num_beams).c_str(), of.num_return_sequences);
+void check(const GenerationOptions& options) {
+    require(options.max_new_tokens >= 0, "max_new_tokens", "of at least 0", options.max_new_tokens);
+    require(options.min_new_tokens >= 0, "min_new_tokens", "of at least 0", options.min_new_tokens);
+    require(options.min_new_tokens <= options.max_new_tokens, "min_new_tokens",
+            fmt::format("of at most max_new_tokens, {}", options.max_new_tokens).c_str(), options.min_new_tokens);
+    require(options.temperature > 0 && std::isfinite(options.temperature), "temperature", "above 0",
+            options.temperature);
+    require(options.top_k >= 0, "top_k", "of at least 0", options.top_k);
+    require(options.top_p > 0 && options.top_p <= 1, "top_p", "above 0 and at most 1", options.top_p);
+    require(options.min_p >= 0 && options.min_p <= 1, "min_p", "from 0 to 1", options.min_p);
+    require(options.typical_p > 0 && options.typical_p <= 1, "typical_p", "above 0 and at most 1", options.typical_p);
+    require(options.repetition_penalty > 0 && std::isfinite(options.repetition_penalty), "repetition_penalty",
+            "above 0", options.repetition_penalty);
+    require(std::isfinite(options.presence_penalty), "presence_penalty", "that is finite", options.presence_penalty);
+    require(std::isfinite(options.frequency_penalty), "frequency_penalty", "that is finite", options.frequency_penalty);
+    require(options.no_repeat_ngram_size >= 0, "no_repeat_ngram_size", "of at least 0", options.no_repeat_ngram_size);
+    require(options.num_beams >= 1, "num_beams", "of at least 1", options.num_beams);
+    require(std::isfinite(options.length_penalty), "length_penalty", "that is finite", options.length_penalty);
+    require(options.num_return_sequences >= 1, "num_return_sequences", "of at least 1", options.num_return_sequences);
+    if (options.num_beams > 1)
+        require(options.num_return_sequences <= options.num_beams, "num_return_sequences",
+                fmt::format("of at most num_beams, {}", options.num_beams).c_str(), options.num_return_sequences);
     else
-        require(of.do_sample || of.num_return_sequences == 1, "num_return_sequences",
-                "of 1 without do_sample and beams", of.num_return_sequences);
-    for (const auto& stop : of.stop_sequences)
+        require(options.do_sample || options.num_return_sequences == 1, "num_return_sequences",
+                "of 1 without do_sample and beams", options.num_return_sequences);
+    for (const auto& stop : options.stop_sequences)
         if (stop.empty())
             throw ValueError("GenerationOptions: expected stop_sequences of at least one token, got none");
-    for (const std::string& stop : of.stop_strings)
+    for (const std::string& stop : options.stop_strings)
         if (stop.empty()) throw ValueError("GenerationOptions: expected stop_strings of at least one byte, got \"\"");
-    if (!of.stop_strings.empty() && !of.decode)
+    if (!options.stop_strings.empty() && !options.decode)
         throw ValueError("GenerationOptions: expected decode, which returns the text of tokens, with stop_strings");
-    if (of.on_token && of.num_beams > 1)
-        throw ValueError(fmt::format("GenerationOptions: expected num_beams of 1 with on_token, got {}", of.num_beams));
-    require(of.eos_interval >= 1, "eos_interval", "of at least 1", of.eos_interval);
+    if (options.on_token && options.num_beams > 1)
+        throw ValueError(
+            fmt::format("GenerationOptions: expected num_beams of 1 with on_token, got {}", options.num_beams));
+    require(options.eos_interval >= 1, "eos_interval", "of at least 1", options.eos_interval);
 }
 
 std::vector<double> log_softmax(std::span<const float> logits) {
@@ -165,9 +167,9 @@ std::vector<double> log_softmax(std::span<const float> logits) {
     std::vector<double> out(logits.begin(), logits.end());
     if (!std::isfinite(largest)) {
         // If all are -infinity there are no probabilities; those at +infinity share all of it.
-        const auto many = static_cast<double>(std::ranges::count(out, largest));
+        const auto tie_count = static_cast<double>(std::ranges::count(out, largest));
         for (double& output : out)
-            output = largest > 0 && output == largest ? -std::log(many) : -std::numeric_limits<double>::infinity();
+            output = largest > 0 && output == largest ? -std::log(tie_count) : -std::numeric_limits<double>::infinity();
         return out;
     }
     double sum = 0;
@@ -189,13 +191,13 @@ std::int64_t sample(std::span<const float> logits, data::Random& random) {
     for (const double value : p) sum += value;
     if (!(sum > 0)) throw ValueError("sample: expected a token with a probability above 0, got none");
     const std::uint64_t high = random.word(), low = random.word();
-    double left = static_cast<double>((high << 32 | low) >> 11) * 0x1p-53 * sum;
+    double remaining = static_cast<double>((high << 32 | low) >> 11) * 0x1p-53 * sum;
     std::size_t last = 0;
     for (std::size_t i = 0; i < p.size(); ++i) {
         if (p[i] <= 0) continue;
         last = i;
-        if (left < p[i]) break;
-        left -= p[i];
+        if (remaining < p[i]) break;
+        remaining -= p[i];
     }
     return static_cast<std::int64_t>(last);
 }
@@ -219,11 +221,11 @@ void process_logits(std::span<float> logits, std::span<const std::int64_t> token
     if (options.repetition_penalty != 1) {
         std::vector<bool> seen(logits.size());
         for (const std::int64_t token : tokens) {
-            const auto at = static_cast<std::size_t>(token);
-            if (seen[at]) continue;
-            seen[at] = true;
-            logits[at] = static_cast<float>(logits[at] < 0 ? logits[at] * options.repetition_penalty
-                                                           : logits[at] / options.repetition_penalty);
+            const auto index = static_cast<std::size_t>(token);
+            if (seen[index]) continue;
+            seen[index] = true;
+            logits[index] = static_cast<float>(logits[index] < 0 ? logits[index] * options.repetition_penalty
+                                                                 : logits[index] / options.repetition_penalty);
         }
     }
     if (options.presence_penalty != 0 || options.frequency_penalty != 0) {
@@ -235,10 +237,10 @@ void process_logits(std::span<float> logits, std::span<const std::int64_t> token
     }
     if (options.no_repeat_ngram_size > 0)
         ban_repeated_ngrams(logits, tokens, static_cast<std::size_t>(options.no_repeat_ngram_size));
-    for (const std::int64_t token : options.suppress_tokens) logits[in_vocabulary(token)] = kNever;
+    for (const std::int64_t token : options.suppress_tokens) logits[in_vocabulary(token)] = kMaskedLogit;
     if (static_cast<std::int64_t>(tokens.size() - prompt) < options.min_new_tokens)
-        for (const std::int64_t token : options.eos_token_id) logits[in_vocabulary(token)] = kNever;
-    if (std::ranges::none_of(logits, [](float logit) { return logit > kNever; }))
+        for (const std::int64_t token : options.eos_token_id) logits[in_vocabulary(token)] = kMaskedLogit;
+    if (std::ranges::none_of(logits, [](float logit) { return logit > kMaskedLogit; }))
         throw ValueError(
             "process_logits: no token can be selected; relax no_repeat_ngram_size, suppress_tokens or "
             "min_new_tokens");

@@ -71,14 +71,14 @@ double error_rate(const char* function, std::span<const std::string> hypotheses,
     if (hypotheses.size() != references.size())
         throw ValueError(fmt::format("{}: expected a reference for each of {} hypotheses, got {}", function,
                                      hypotheses.size(), references.size()));
-    std::int64_t edited = 0, all = 0;
+    std::int64_t total_edits = 0, total = 0;
     for (std::size_t i = 0; i < hypotheses.size(); ++i) {
         const Tokens reference = split(references[i]);
-        edited += distance(split(hypotheses[i]), reference);
-        all += static_cast<std::int64_t>(reference.size());
+        total_edits += distance(split(hypotheses[i]), reference);
+        total += static_cast<std::int64_t>(reference.size());
     }
-    if (all == 0) throw ValueError(fmt::format("{}: expected references that are not all empty", function));
-    return static_cast<double>(edited) / static_cast<double>(all);
+    if (total == 0) throw ValueError(fmt::format("{}: expected references that are not all empty", function));
+    return static_cast<double>(total_edits) / static_cast<double>(total);
 }
 
 }  // namespace
@@ -86,10 +86,10 @@ double error_rate(const char* function, std::span<const std::string> hypotheses,
 Rouge rouge_n(const Tokens& hypothesis, const Tokens& reference, int n) {
     if (n < 1) throw ValueError(fmt::format("rouge_n: expected n-grams of at least 1 token, got {}", n));
     const auto size = static_cast<std::size_t>(n);
-    const NgramCounts of_reference = count_ngrams(reference, size);
+    const NgramCounts reference_counts = count_ngrams(reference, size);
     std::size_t matches = 0;
     for (const auto& [key, count] : count_ngrams(hypothesis, size))
-        if (const auto found = of_reference.find(key); found != of_reference.end())
+        if (const auto found = reference_counts.find(key); found != reference_counts.end())
             matches += static_cast<std::size_t>(std::min(count, found->second));
     const auto ngrams = [&](const Tokens& tokens) { return tokens.size() + 1 > size ? tokens.size() + 1 - size : 0; };
     return rouge_of(matches, ngrams(hypothesis), ngrams(reference));
@@ -100,32 +100,33 @@ Rouge rouge_l(const Tokens& hypothesis, const Tokens& reference) {
 }
 
 Rouge rouge_lsum(std::span<const Tokens> hypothesis, std::span<const Tokens> reference) {
-    NgramCounts left_hypothesis, left_reference;
-    std::size_t of_hypothesis = 0, of_reference = 0, matches = 0;
+    NgramCounts remaining_hypothesis, remaining_reference;
+    std::size_t hypothesis_length = 0, reference_length = 0, matches = 0;
     for (const Tokens& sentence : hypothesis)
-        for (const std::string& token : sentence) ++left_hypothesis[token], ++of_hypothesis;
+        for (const std::string& token : sentence) ++remaining_hypothesis[token], ++hypothesis_length;
     for (const Tokens& sentence : reference)
-        for (const std::string& token : sentence) ++left_reference[token], ++of_reference;
+        for (const std::string& token : sentence) ++remaining_reference[token], ++reference_length;
     for (const Tokens& sentence : reference) {
         std::vector<bool> marked(sentence.size());
         for (const Tokens& other : hypothesis) mark_lcs(sentence, other, marked);
         for (std::size_t i = 0; i < sentence.size(); ++i) {
             if (!marked[i]) continue;
             // Each token counts at most as often as it occurs.
-            std::int64_t &mine = left_hypothesis[sentence[i]], &theirs = left_reference[sentence[i]];
-            if (mine > 0 && theirs > 0) ++matches, --mine, --theirs;
+            std::int64_t &hypothesis_count = remaining_hypothesis[sentence[i]],
+                         &reference_count = remaining_reference[sentence[i]];
+            if (hypothesis_count > 0 && reference_count > 0) ++matches, --hypothesis_count, --reference_count;
         }
     }
-    return rouge_of(matches, of_hypothesis, of_reference);
+    return rouge_of(matches, hypothesis_length, reference_length);
 }
 
 Tokens tokenize_rouge(std::string_view text) {
     const std::string valid = to_valid(text);
     std::u32string lower;
-    for (std::size_t at = 0; at < valid.size();) {
-        const Decoded one = decode_at(valid, at);
-        append_lower(lower, one.c);
-        at += one.size;
+    for (std::size_t pos = 0; pos < valid.size();) {
+        const Decoded decoded = decode_at(valid, pos);
+        append_lower(lower, decoded.c);
+        pos += decoded.size;
     }
     Tokens out;
     std::string token;

@@ -12,14 +12,14 @@ void TokenTable::reserve(std::size_t tokens) {
 }
 
 void TokenTable::put(const std::string& token, Id id) {
-    const auto [at, fresh] = ids_.try_emplace(token, id);
-    if (!fresh) at->second = id;
+    const auto [entry, inserted] = ids_.try_emplace(token, id);
+    if (!inserted) entry->second = id;
     if (id >= tokens_.size()) tokens_.resize(id + 1, nullptr);
-    tokens_[id] = &at->first;
+    tokens_[id] = &entry->first;
 }
 
 Id TokenTable::add(const std::string& token) {
-    if (const auto known = id(token)) return *known;
+    if (const auto existing = id(token)) return *existing;
     const Id next = end();
     put(token, next);
     return next;
@@ -33,9 +33,9 @@ std::vector<std::pair<std::string, Id>> TokenTable::sorted() const {
 }
 
 void check_piece(const JsonValue& text) {
-    constexpr std::size_t kLongestPiece = 4096;
-    if (text.string().size() > kLongestPiece)
-        text.fail(fmt::format("expected a token of at most {} bytes, got {}", kLongestPiece, text.string().size()));
+    constexpr std::size_t kMaxPieceBytes = 4096;
+    if (text.string().size() > kMaxPieceBytes)
+        text.fail(fmt::format("expected a token of at most {} bytes, got {}", kMaxPieceBytes, text.string().size()));
 }
 
 TokenTable read_vocab(const JsonValue& vocab) {
@@ -43,16 +43,16 @@ TokenTable read_vocab(const JsonValue& vocab) {
     TokenTable table;
     const std::size_t count = vocab.json().size();
     table.reserve(count);
-    const auto most =
+    const auto max_id =
         static_cast<std::int64_t>(std::min<std::size_t>(8 * count + (std::size_t{1} << 20), UINT32_MAX - 1));
     for (const auto& [token, id] : vocab.json().items()) {
-        if (!id.is_number_unsigned() || id.get<std::uint64_t>() > static_cast<std::uint64_t>(most))
-            (void)vocab.at(token).integer(0, most);
-        const auto number = id.get<Id>();
-        if (const std::string* other = table.token(number))
+        if (!id.is_number_unsigned() || id.get<std::uint64_t>() > static_cast<std::uint64_t>(max_id))
+            (void)vocab.at(token).integer(0, max_id);
+        const auto parsed_id = id.get<Id>();
+        if (const std::string* other = table.token(parsed_id))
             vocab.at(token).fail(
-                fmt::format("expected an id for each token, got {} for '{}' and '{}'", number, *other, token));
-        table.put(token, number);
+                fmt::format("expected an id for each token, got {} for '{}' and '{}'", parsed_id, *other, token));
+        table.put(token, parsed_id);
     }
     return table;
 }

@@ -15,9 +15,9 @@ using NgramCounts = std::unordered_map<std::string, std::int64_t>;
 inline NgramCounts count_ngrams(const std::vector<std::string>& tokens, std::size_t n) {
     NgramCounts out;
     std::string key;
-    for (std::size_t at = 0; at + n <= tokens.size(); ++at) {
+    for (std::size_t begin = 0; begin + n <= tokens.size(); ++begin) {
         key.clear();
-        for (std::size_t i = at; i < at + n; ++i) (key += tokens[i]) += '\xFF';
+        for (std::size_t i = begin; i < begin + n; ++i) (key += tokens[i]) += '\xFF';
         ++out[key];
     }
     return out;

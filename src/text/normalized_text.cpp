@@ -12,53 +12,55 @@ namespace {
 // A tokenizer.json may describe consecutive changes that each double a text.
 constexpr std::size_t kMaxGrowth = 64, kFreeGrowth = std::size_t{16} << 20;
 // Positions within a text are 32 bits.
-constexpr std::size_t kLongestText = INT32_MAX;
+constexpr std::size_t kMaxTextBytes = INT32_MAX;
 
 }  // namespace
 
 NormalizedText::NormalizedText(std::string_view original, std::size_t base) : base_(base) {
-    if (original.size() > kLongestText)
+    if (original.size() > kMaxTextBytes)
         throw ValueError(
-            fmt::format("Tokenizer: expected a text of at most {} bytes, got {}", kLongestText, original.size()));
-    most_ = std::min(kMaxGrowth * original.size() + kFreeGrowth, kLongestText);
+            fmt::format("Tokenizer: expected a text of at most {} bytes, got {}", kMaxTextBytes, original.size()));
+    max_bytes_ = std::min(kMaxGrowth * original.size() + kFreeGrowth, kMaxTextBytes);
     if (is_valid(original)) {
         text_ = original;
         return;
     }
     reserve(original.size() + 16);
-    for (std::size_t at = 0; at < original.size();) {
-        const Decoded one = decode_any(original, at);
-        append(one.valid ? std::string(original.substr(at, one.size)) : utf8(one.c), {base + at, base + at + one.size});
-        at += one.size;
+    for (std::size_t pos = 0; pos < original.size();) {
+        const Decoded decoded = decode_any(original, pos);
+        append(decoded.valid ? std::string(original.substr(pos, decoded.size)) : utf8(decoded.c),
+               {base + pos, base + pos + decoded.size});
+        pos += decoded.size;
     }
 }
 
-NormalizedText::NormalizedText(const NormalizedText& whole, Range part) : text_(whole.view(part)), most_(whole.most_) {
-    if (whole.spans_.empty()) base_ = whole.base_ + part.begin;
+NormalizedText::NormalizedText(const NormalizedText& source, Range part)
+    : text_(source.view(part)), max_bytes_(source.max_bytes_) {
+    if (source.spans_.empty()) base_ = source.base_ + part.begin;
     else
-        spans_.assign(whole.spans_.begin() + static_cast<std::ptrdiff_t>(part.begin),
-                      whole.spans_.begin() + static_cast<std::ptrdiff_t>(part.end));
+        spans_.assign(source.spans_.begin() + static_cast<std::ptrdiff_t>(part.begin),
+                      source.spans_.begin() + static_cast<std::ptrdiff_t>(part.end));
 }
 
 void NormalizedText::check_growth(std::size_t bytes) const {
-    if (bytes > most_)
+    if (bytes > max_bytes_)
         throw ValueError(
-            fmt::format("Tokenizer: expected a normalized text of at most {} bytes, got {}", most_, bytes));
+            fmt::format("Tokenizer: expected a normalized text of at most {} bytes, got {}", max_bytes_, bytes));
 }
 
 void NormalizedText::assign(NormalizedText&& other) {
     check_growth(other.text_.size());
-    const std::size_t most = most_;
+    const std::size_t max_bytes = max_bytes_;
     *this = std::move(other);
-    most_ = most;
+    max_bytes_ = max_bytes;
 }
 
 void NormalizedText::expand() {
     spans_.reserve(text_.size());
-    for (std::size_t at = 0; at < text_.size();) {
-        const std::size_t size = bytes_of(static_cast<unsigned char>(text_[at]));
-        spans_.insert(spans_.end(), size, Offsets{base_ + at, base_ + at + size});
-        at += size;
+    for (std::size_t pos = 0; pos < text_.size();) {
+        const std::size_t size = bytes_of(static_cast<unsigned char>(text_[pos]));
+        spans_.insert(spans_.end(), size, Offsets{base_ + pos, base_ + pos + size});
+        pos += size;
     }
 }
 
@@ -70,32 +72,32 @@ void NormalizedText::append(const NormalizedText& other, Range part) {
                       other.spans_.begin() + static_cast<std::ptrdiff_t>(part.end));
         return;
     }
-    for (std::size_t at = part.begin; at < part.end;) {
-        const std::size_t size = bytes_of(static_cast<unsigned char>(other.text_[at]));
-        spans_.insert(spans_.end(), size, Offsets{other.base_ + at, other.base_ + at + size});
-        at += size;
+    for (std::size_t pos = part.begin; pos < part.end;) {
+        const std::size_t size = bytes_of(static_cast<unsigned char>(other.text_[pos]));
+        spans_.insert(spans_.end(), size, Offsets{other.base_ + pos, other.base_ + pos + size});
+        pos += size;
     }
 }
 
 void NormalizedText::transform(std::span<const Change> changes) {
     NormalizedText out;
     out.reserve(text_.size() + 16);
-    std::size_t at = 0;  // of what remains to be replaced
+    std::size_t pos = 0;  // of what remains to be replaced
     std::string characters;
-    const auto size_at = [&] { return at < text_.size() ? bytes_of(static_cast<unsigned char>(text_[at])) : 0; };
+    const auto size_at = [&] { return pos < text_.size() ? bytes_of(static_cast<unsigned char>(text_[pos])) : 0; };
     for (const Change& item : changes) {
         Offsets from;
         if (item.change > 0) {
-            if (at > 0) from = original({at - 1, at});
-            if (at > 0 && spans_.empty()) {  // if a byte of it is included, the whole character is
-                const std::size_t size = decode_before(text_, at).size;
-                from = {base_ + at - size, base_ + at};
+            if (pos > 0) from = original({pos - 1, pos});
+            if (pos > 0 && spans_.empty()) {  // if a byte of it is included, the whole character is
+                const std::size_t size = decode_before(text_, pos).size;
+                from = {base_ + pos - size, base_ + pos};
             }
         } else {
             const std::size_t size = size_at();
-            from = original({at, at + size});
-            at += size;
-            for (std::int32_t left = item.change; left < 0; ++left) at += size_at();
+            from = original({pos, pos + size});
+            pos += size;
+            for (std::int32_t remaining = item.change; remaining < 0; ++remaining) pos += size_at();
         }
         characters.clear();
         text::append(characters, item.c);
@@ -107,16 +109,16 @@ void NormalizedText::transform(std::span<const Change> changes) {
 void NormalizedText::map(const std::function<void(char32_t, std::u32string&)>& function) {
     NormalizedText out;
     out.reserve(text_.size() + 16);
-    std::u32string made;
+    std::u32string mapped;
     std::string characters;
-    for (std::size_t at = 0; at < text_.size();) {
-        const Decoded one = decode_at(text_, at);
-        made.clear();
-        function(one.c, made);
+    for (std::size_t pos = 0; pos < text_.size();) {
+        const Decoded decoded = decode_at(text_, pos);
+        mapped.clear();
+        function(decoded.c, mapped);
         characters.clear();
-        for (const char32_t c : made) text::append(characters, c);
-        if (!characters.empty()) out.append(characters, original({at, at + one.size}));
-        at += one.size;
+        for (const char32_t c : mapped) text::append(characters, c);
+        if (!characters.empty()) out.append(characters, original({pos, pos + decoded.size}));
+        pos += decoded.size;
     }
     assign(std::move(out));
 }
@@ -130,31 +132,31 @@ void NormalizedText::prepend(std::string_view front) {
     assign(std::move(out));
 }
 
-void NormalizedText::replace(const Regex& pattern, std::string_view by) {
+void NormalizedText::replace(const Regex& pattern, std::string_view replacement) {
     NormalizedText out;
     std::size_t done = 0;
-    bool any = false;
+    bool changed = false;
     pattern.for_each(text_, [&](Range match) {
-        any = true;
+        changed = true;
         out.append(*this, {done, match.begin});
         Offsets from;
         if (match.end > 0) {
             const std::size_t size = decode_before(text_, match.end).size;
             from = original({match.end - size, match.end});
         }
-        check_growth(out.text_.size() + by.size());
-        out.append(by, from);
+        check_growth(out.text_.size() + replacement.size());
+        out.append(replacement, from);
         done = match.end;
     });
-    if (!any) return;
+    if (!changed) return;
     out.append(*this, {done, text_.size()});
     assign(std::move(out));
 }
 
 void NormalizedText::keep(Range part) {
     if (part.begin == 0 && part.end == text_.size()) return;
-    NormalizedText kept(*this, part);
-    assign(std::move(kept));
+    NormalizedText selected(*this, part);
+    assign(std::move(selected));
 }
 
 }  // namespace declivity::text

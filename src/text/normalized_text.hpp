@@ -21,7 +21,7 @@ class NormalizedText {
     /// A part of the original that starts at `base`. Invalid bytes become U+FFFD.
     NormalizedText(std::string_view original, std::size_t base);
     /// A part of another normalized text.
-    NormalizedText(const NormalizedText& whole, Range part);
+    NormalizedText(const NormalizedText& source, Range part);
 
     [[nodiscard]] const std::string& str() const noexcept { return text_; }
     [[nodiscard]] std::string_view view(Range part) const noexcept {
@@ -40,8 +40,8 @@ class NormalizedText {
     /// Replaces each character by those that the function appends, all of which have its span.
     void map(const std::function<void(char32_t c, std::u32string& out)>& function);
     void prepend(std::string_view front);
-    /// Replaces each match by `by`, which has the span of the match's last character.
-    void replace(const Regex& pattern, std::string_view by);
+    /// Replaces each match by `replacement`, which has the span of the match's last character.
+    void replace(const Regex& pattern, std::string_view replacement);
     void keep(Range part);
     /// Replaces this text by another one with the same original. @throws ValueError if it exceeds the growth limit
     void assign(NormalizedText&& other);
@@ -63,16 +63,16 @@ class NormalizedText {
     }
 
   private:
-    [[nodiscard]] std::size_t original_begin(std::size_t at) const noexcept {
-        if (spans_.empty()) return base_ + at;
-        return at < spans_.size() ? spans_[at].begin : spans_.back().end;
+    [[nodiscard]] std::size_t original_begin(std::size_t pos) const noexcept {
+        if (spans_.empty()) return base_ + pos;
+        return pos < spans_.size() ? spans_[pos].begin : spans_.back().end;
     }
     /// Stores a span for each byte.
     void expand();
     std::string text_;
     std::vector<Offsets> spans_;  ///< of each byte; empty while byte i is byte base_ + i of the original
     std::size_t base_ = 0;
-    std::size_t most_ = SIZE_MAX;  ///< maximum number of bytes after changes
+    std::size_t max_bytes_ = SIZE_MAX;  ///< maximum number of bytes after changes
 };
 
 }  // namespace declivity::text

@@ -23,15 +23,15 @@ class Function : public Normalizer {
     std::function<void(NormalizedText&)> function_;
 };
 
-std::shared_ptr<const Normalizer> function(std::function<void(NormalizedText&)> of) {
-    return std::make_shared<const Function>(std::move(of));
+std::shared_ptr<const Normalizer> function(std::function<void(NormalizedText&)> implementation) {
+    return std::make_shared<const Function>(std::move(implementation));
 }
 
-std::shared_ptr<const Normalizer> form(NormalForm which) {
-    return function([which](NormalizedText& text) {
+std::shared_ptr<const Normalizer> form(NormalForm normal_form) {
+    return function([normal_form](NormalizedText& text) {
         bool ascii = true;
         for (const char c : text.str()) ascii = ascii && static_cast<unsigned char>(c) < 0x80;
-        if (!ascii) text.transform(normalize(text.str(), which));
+        if (!ascii) text.transform(normalize(text.str(), normal_form));
     });
 }
 
@@ -39,10 +39,10 @@ void lowercase(NormalizedText& text) {
     text.map([](char32_t c, std::u32string& out) { append_lower(out, c); });
 }
 
-template <class Dropped>
-void drop(NormalizedText& text, const Dropped& dropped) {
+template <class Predicate>
+void drop(NormalizedText& text, const Predicate& predicate) {
     text.map([&](char32_t c, std::u32string& out) {
-        if (!dropped(c)) out.push_back(c);
+        if (!predicate(c)) out.push_back(c);
     });
 }
 
@@ -104,11 +104,11 @@ Regex pattern_of(const JsonValue& pattern) {
     pattern.require_object();
     const bool literal = pattern.has("String");
     if (!literal && !pattern.has("Regex")) pattern.fail("expected {\"String\": ...} or {\"Regex\": ...}");
-    const JsonValue of = pattern[literal ? "String" : "Regex"];
+    const JsonValue value = pattern[literal ? "String" : "Regex"];
     try {
-        return Regex(literal ? escape_regex(of.string()) : of.string());
+        return Regex(literal ? escape_regex(value.string()) : value.string());
     } catch (const ValueError& error) {
-        of.fail(error.what());
+        value.fail(error.what());
     }
 }
 
@@ -124,8 +124,8 @@ std::shared_ptr<const Normalizer> make_normalizer(const JsonValue& description) 
     }
     constexpr std::array<std::pair<std::string_view, NormalForm>, 4> kForms{
         {{"NFC", NormalForm::nfc}, {"NFD", NormalForm::nfd}, {"NFKC", NormalForm::nfkc}, {"NFKD", NormalForm::nfkd}}};
-    for (const auto& [name, which] : kForms)
-        if (type == name) return form(which);
+    for (const auto& [name, normal_form] : kForms)
+        if (type == name) return form(normal_form);
     if (type == "Lowercase") return function(lowercase);
     if (type == "StripAccents") return function([](NormalizedText& text) { drop(text, is_mark); });
     if (type == "Strip")

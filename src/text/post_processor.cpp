@@ -32,19 +32,19 @@ Encoding special(const std::vector<std::pair<std::int64_t, std::string>>& tokens
 using Texts = std::span<const std::string_view>;
 
 /// Position so many characters after a position, in arbitrary bytes.
-std::size_t advance(std::string_view text, std::size_t at, std::size_t characters) {
-    for (; characters > 0 && at < text.size(); --characters) at += decode_any(text, at).size;
-    return at;
+std::size_t advance(std::string_view text, std::size_t pos, std::size_t characters) {
+    for (; characters > 0 && pos < text.size(); --characters) pos += decode_any(text, pos).size;
+    return pos;
 }
 
 /// Position so many characters before a position; none if there are fewer.
-std::optional<std::size_t> retreat(std::string_view text, std::size_t at, std::size_t characters) {
+std::optional<std::size_t> retreat(std::string_view text, std::size_t pos, std::size_t characters) {
     for (; characters > 0; --characters) {
-        if (at == 0) return std::nullopt;
-        do --at;
-        while (at > 0 && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80);
+        if (pos == 0) return std::nullopt;
+        do --pos;
+        while (pos > 0 && (static_cast<unsigned char>(text[pos]) & 0xC0) == 0x80);
     }
-    return at;
+    return pos;
 }
 
 /// Excludes the spaces around tokens from their offsets.
@@ -57,10 +57,11 @@ void trim_offsets(Encoding& encoding, Texts texts, bool add_prefix_space) {
         Offsets& span = encoding.offsets[i];
         const auto is_space = [](char32_t c) { return c == byte_character(' ') || is_whitespace(c); };
         std::size_t leading = 0, trailing = 0;
-        for (std::size_t at = 0; at < token.size() && is_space(decode_at(token, at).c); at += decode_at(token, at).size)
+        for (std::size_t pos = 0; pos < token.size() && is_space(decode_at(token, pos).c);
+             pos += decode_at(token, pos).size)
             ++leading;
-        for (std::size_t at = token.size(); at > 0 && is_space(decode_before(token, at).c);
-             at -= decode_before(token, at).size)
+        for (std::size_t pos = token.size(); pos > 0 && is_space(decode_before(token, pos).c);
+             pos -= decode_before(token, pos).size)
             ++trailing;
         // One space before the first word may have been added, and is not part of the text.
         if (leading == 1 && (i == 0 || span.begin == 0) && add_prefix_space) leading = 0;
@@ -73,7 +74,7 @@ void trim_offsets(Encoding& encoding, Texts texts, bool add_prefix_space) {
 class ByteLevel : public PostProcessor {
   public:
     ByteLevel(bool trim, bool add_prefix_space) : trim_(trim), add_prefix_space_(add_prefix_space) {}
-    [[nodiscard]] std::size_t added(bool) const override { return 0; }
+    [[nodiscard]] std::size_t added_count(bool) const override { return 0; }
     void apply(std::vector<Encoding>& encodings, Texts texts, bool) const override {
         if (trim_)
             for (Encoding& encoding : encodings) trim_offsets(encoding, texts, add_prefix_space_);
@@ -95,7 +96,7 @@ class Template : public PostProcessor {
     };
     Template(std::vector<Piece> single, std::vector<Piece> pair) : single_(std::move(single)), pair_(std::move(pair)) {}
 
-    [[nodiscard]] std::size_t added(bool pair) const override {
+    [[nodiscard]] std::size_t added_count(bool pair) const override {
         std::size_t count = 0;
         for (const Piece& piece : pair ? pair_ : single_) count += piece.tokens.size();
         return count;
@@ -130,18 +131,18 @@ class Bert : public PostProcessor {
           trim_(trim),
           add_prefix_space_(add_prefix_space) {}
 
-    [[nodiscard]] std::size_t added(bool pair) const override { return pair ? (roberta_ ? 4 : 3) : 2; }
+    [[nodiscard]] std::size_t added_count(bool pair) const override { return pair ? (roberta_ ? 4 : 3) : 2; }
     void apply(std::vector<Encoding>& encodings, Texts texts, bool add_special_tokens) const override {
         std::vector<Encoding> out;
         for (std::size_t i = 0; i < encodings.size(); ++i) {
-            Encoding& one = encodings[i];
-            if (trim_) trim_offsets(one, texts, add_prefix_space_);
+            Encoding& encoding = encodings[i];
+            if (trim_) trim_offsets(encoding, texts, add_prefix_space_);
             const std::int64_t type = roberta_ ? 0 : static_cast<std::int64_t>(i);
-            if (roberta_ || add_special_tokens) set_type(one, type);
-            set_sequence(one, static_cast<std::int64_t>(i));
+            if (roberta_ || add_special_tokens) set_type(encoding, type);
+            set_sequence(encoding, static_cast<std::int64_t>(i));
             if (add_special_tokens && i == 0) out.push_back(special({cls_}, type));
             if (add_special_tokens && i == 1 && roberta_) out.push_back(special({sep_}, type));
-            out.push_back(std::move(one));
+            out.push_back(std::move(encoding));
             if (add_special_tokens) out.push_back(special({sep_}, type));
         }
         encodings = std::move(out);
@@ -155,9 +156,9 @@ class Bert : public PostProcessor {
 class Sequence : public PostProcessor {
   public:
     explicit Sequence(std::vector<std::shared_ptr<const PostProcessor>> parts) : parts_(std::move(parts)) {}
-    [[nodiscard]] std::size_t added(bool pair) const override {
+    [[nodiscard]] std::size_t added_count(bool pair) const override {
         std::size_t count = 0;
-        for (const auto& part : parts_) count += part->added(pair);
+        for (const auto& part : parts_) count += part->added_count(pair);
         return count;
     }
     void apply(std::vector<Encoding>& encodings, Texts texts, bool add_special_tokens) const override {
@@ -179,9 +180,9 @@ std::vector<Template::Piece> read_template(const JsonValue& list, const JsonValu
         const JsonValue entry = list.at(i);
         Template::Piece piece;
         piece.special = entry.has("SpecialToken");
-        const JsonValue of = entry[piece.special ? "SpecialToken" : "Sequence"];
-        piece.type = of.integer("type_id", 0, kMaxId, 0);
-        const std::string& id = of["id"].string();
+        const JsonValue content = entry[piece.special ? "SpecialToken" : "Sequence"];
+        piece.type = content.integer("type_id", 0, kMaxId, 0);
+        const std::string& id = content["id"].string();
         if (piece.special) {
             const JsonValue token = tokens.at(id);
             const JsonValue ids = token["ids"], texts = token["tokens"];
@@ -194,7 +195,7 @@ std::vector<Template::Piece> read_template(const JsonValue& list, const JsonValu
         } else {
             if (++sequences > kMaxTexts)
                 entry.fail(fmt::format("expected a template of at most {} texts, got more", kMaxTexts));
-            if (id != "A" && id != "B") of["id"].fail(fmt::format("expected A or B, got '{}'", id));
+            if (id != "A" && id != "B") content["id"].fail(fmt::format("expected A or B, got '{}'", id));
             piece.sequence = id == "B" ? 1 : 0;
         }
         out.push_back(std::move(piece));
@@ -204,30 +205,31 @@ std::vector<Template::Piece> read_template(const JsonValue& list, const JsonValu
 
 }  // namespace
 
-std::shared_ptr<const PostProcessor> make_post_processor(const JsonValue& of) {
-    const std::string& type = of.type();
+std::shared_ptr<const PostProcessor> make_post_processor(const JsonValue& description) {
+    const std::string& type = description.type();
     if (type == "Sequence") {
         std::vector<std::shared_ptr<const PostProcessor>> parts;
-        const JsonValue list = of["processors"];
+        const JsonValue list = description["processors"];
         for (std::size_t i = 0; i < list.size(); ++i) parts.push_back(make_post_processor(list.at(i)));
         return std::make_shared<const Sequence>(std::move(parts));
     }
     if (type == "ByteLevel")
-        return std::make_shared<const ByteLevel>(of.boolean("trim_offsets", true),
-                                                 of.boolean("add_prefix_space", true));
+        return std::make_shared<const ByteLevel>(description.boolean("trim_offsets", true),
+                                                 description.boolean("add_prefix_space", true));
     if (type == "TemplateProcessing")
-        return std::make_shared<const Template>(read_template(of["single"], of["special_tokens"]),
-                                                read_template(of["pair"], of["special_tokens"]));
+        return std::make_shared<const Template>(read_template(description["single"], description["special_tokens"]),
+                                                read_template(description["pair"], description["special_tokens"]));
     if (type == "BertProcessing" || type == "RobertaProcessing") {
         const bool roberta = type == "RobertaProcessing";
         const auto token = [&](const char* name) {
-            return Bert::Token(of[name].at(1).integer(0, kMaxId), of[name].at(std::size_t{0}).string());
+            return Bert::Token(description[name].at(1).integer(0, kMaxId),
+                               description[name].at(std::size_t{0}).string());
         };
         return std::make_shared<const Bert>(token("cls"), token("sep"), roberta,
-                                            roberta && of.boolean("trim_offsets", true),
-                                            of.boolean("add_prefix_space", true));
+                                            roberta && description.boolean("trim_offsets", true),
+                                            description.boolean("add_prefix_space", true));
     }
-    of["type"].fail(fmt::format("'{}' is not a known post-processor", type));
+    description["type"].fail(fmt::format("'{}' is not a known post-processor", type));
 }
 
 }  // namespace declivity::text

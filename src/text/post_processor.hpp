@@ -16,7 +16,7 @@ class PostProcessor {
   public:
     virtual ~PostProcessor() = default;
     /// Number of tokens added to one text, or to a pair.
-    [[nodiscard]] virtual std::size_t added(bool pair) const = 0;
+    [[nodiscard]] virtual std::size_t added_count(bool pair) const = 0;
     /// Merges the encodings of the texts, in order, into one.
     virtual void apply(std::vector<Encoding>& encodings, std::span<const std::string_view> texts,
                        bool add_special_tokens) const = 0;

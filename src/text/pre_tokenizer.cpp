@@ -51,44 +51,44 @@ Find find_regex(Regex regex, bool invert) {
 }
 
 /// Each character of a class is a match of its own.
-template <class Is>
-Find find_characters(Is is) {
-    return [is](std::string_view piece, Parts& parts) {
+template <class Predicate>
+Find find_characters(Predicate predicate) {
+    return [predicate](std::string_view piece, Parts& parts) {
         std::size_t done = 0;
-        for (std::size_t at = 0; at < piece.size();) {
-            const Decoded one = decode_at(piece, at);
-            if (is(one.c)) {
-                if (done < at) parts.push_back({{done, at}, false});
-                parts.push_back({{at, at + one.size}, true});
-                done = at + one.size;
+        for (std::size_t pos = 0; pos < piece.size();) {
+            const Decoded decoded = decode_at(piece, pos);
+            if (predicate(decoded.c)) {
+                if (done < pos) parts.push_back({{done, pos}, false});
+                parts.push_back({{pos, pos + decoded.size}, true});
+                done = pos + decoded.size;
             }
-            at += one.size;
+            pos += decoded.size;
         }
         if (done < piece.size()) parts.push_back({{done, piece.size()}, false});
     };
 }
 
 /// Joins parts according to the behavior, and appends the result, shifted by `base`.
-void join(const Parts& parts, Behavior behavior, std::size_t base, std::vector<Range>& out) {
+void merge_parts(const Parts& parts, Behavior behavior, std::size_t base, std::vector<Range>& out) {
     const std::size_t first = out.size();
     const auto put = [&](Range range) { out.push_back({range.begin + base, range.end + base}); };
-    bool before = false;
+    bool previous_match = false;
     if (behavior == Behavior::merged_with_next) {
         // From the right: a match is joined with the part after it.
         for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
-            if (part->match && !before && out.size() > first) out.back().begin = part->range.begin + base;
+            if (part->match && !previous_match && out.size() > first) out.back().begin = part->range.begin + base;
             else put(part->range);
-            before = part->match;
+            previous_match = part->match;
         }
         std::reverse(out.begin() + static_cast<std::ptrdiff_t>(first), out.end());
     } else {
         for (const Part& part : parts) {
-            const bool joins =
-                out.size() > first && ((behavior == Behavior::merged_with_previous && part.match && !before) ||
-                                       (behavior == Behavior::contiguous && part.match == before));
-            if (joins) out.back().end = part.range.end + base;
+            const bool merges =
+                out.size() > first && ((behavior == Behavior::merged_with_previous && part.match && !previous_match) ||
+                                       (behavior == Behavior::contiguous && part.match == previous_match));
+            if (merges) out.back().end = part.range.end + base;
             else if (behavior != Behavior::removed || !part.match) put(part.range);
-            before = part.match;
+            previous_match = part.match;
         }
     }
     std::erase_if(out, [](const Range& range) { return range.begin == range.end; });
@@ -98,15 +98,15 @@ class Split : public PreTokenizer {
   public:
     Split(Find find, Behavior behavior) : find_(std::move(find)), behavior_(behavior) {}
     void apply(Pieces& pieces) const override {
-        std::vector<Range> out, of_piece;
+        std::vector<Range> out, piece_ranges;
         out.reserve(pieces.text.str().size() / 4 + 4);
         Parts parts;
         for (const Range& piece : pieces.pieces) {
             parts.clear();
             find_(pieces.text.view(piece), parts);
-            of_piece.clear();
-            join(parts, behavior_, piece.begin, of_piece);
-            out.insert(out.end(), of_piece.begin(), of_piece.end());
+            piece_ranges.clear();
+            merge_parts(parts, behavior_, piece.begin, piece_ranges);
+            out.insert(out.end(), piece_ranges.begin(), piece_ranges.end());
         }
         pieces.pieces = std::move(out);
     }
@@ -135,7 +135,7 @@ void rewrite(Pieces& pieces, const Write& write) {
 }
 
 /// Span of the first character of a piece.
-Offsets of_first(const NormalizedText& text, Range piece) {
+Offsets first_character_span(const NormalizedText& text, Range piece) {
     return text.original({piece.begin, piece.begin + bytes_of(static_cast<unsigned char>(text.str()[piece.begin]))});
 }
 
@@ -147,13 +147,13 @@ class ByteLevel : public PreTokenizer {
     void apply(Pieces& pieces) const override {
         if (add_prefix_space_)
             rewrite(pieces, [&](Range piece, NormalizedText& out) {
-                if (pieces.text.str()[piece.begin] != ' ') out.append(" ", of_first(pieces.text, piece));
+                if (pieces.text.str()[piece.begin] != ' ') out.append(" ", first_character_span(pieces.text, piece));
                 out.append(pieces.text, piece);
             });
         if (split_) split_->apply(pieces);
-        Pieces made = to_byte_level(pieces.text, pieces.pieces);
-        pieces.text.assign(std::move(made.text));
-        pieces.pieces = std::move(made.pieces);
+        Pieces encoded = to_byte_level(pieces.text, pieces.pieces);
+        pieces.text.assign(std::move(encoded.text));
+        pieces.pieces = std::move(encoded.pieces);
     }
 
   private:
@@ -163,31 +163,31 @@ class ByteLevel : public PreTokenizer {
 
 class Metaspace : public PreTokenizer {
   public:
-    explicit Metaspace(const JsonValue& of)
-        : replacement_(utf8(of.has("replacement") ? of["replacement"].character() : U'\u2581')) {
-        std::string scheme = of.string("prepend_scheme", "always");
+    explicit Metaspace(const JsonValue& description)
+        : replacement_(utf8(description.has("replacement") ? description["replacement"].character() : U'\u2581')) {
+        std::string scheme = description.string("prepend_scheme", "always");
         // Files of earlier versions of the format.
-        if (!of.boolean("add_prefix_space", true)) scheme = "never";
+        if (!description.boolean("add_prefix_space", true)) scheme = "never";
         if (scheme != "always" && scheme != "first" && scheme != "never")
-            of["prepend_scheme"].fail(fmt::format("expected always, first or never, got '{}'", scheme));
+            description["prepend_scheme"].fail(fmt::format("expected always, first or never, got '{}'", scheme));
         always_ = scheme == "always";
         first_ = scheme == "first";
         const char32_t c = decode_at(replacement_, 0).c;
-        if (of.boolean("split", true))
+        if (description.boolean("split", true))
             split_ = split(find_characters([c](char32_t item) { return item == c; }), Behavior::merged_with_next);
     }
     void apply(Pieces& pieces) const override {
         rewrite(pieces, [&](Range piece, NormalizedText& out) {
             const std::string_view text = pieces.text.view(piece);
-            const bool there = text.starts_with(replacement_) || text.starts_with(' ');
-            if (!there && (always_ || (first_ && of_first(pieces.text, piece).begin == 0)))
-                out.append(replacement_, of_first(pieces.text, piece));
+            const bool has_prefix = text.starts_with(replacement_) || text.starts_with(' ');
+            if (!has_prefix && (always_ || (first_ && first_character_span(pieces.text, piece).begin == 0)))
+                out.append(replacement_, first_character_span(pieces.text, piece));
             std::size_t done = piece.begin;
-            for (std::size_t at = piece.begin; at < piece.end; ++at) {
-                if (pieces.text.str()[at] != ' ') continue;
-                out.append(pieces.text, {done, at});
-                out.append(replacement_, pieces.text.original({at, at + 1}));
-                done = at + 1;
+            for (std::size_t pos = piece.begin; pos < piece.end; ++pos) {
+                if (pieces.text.str()[pos] != ' ') continue;
+                out.append(pieces.text, {done, pos});
+                out.append(replacement_, pieces.text.original({pos, pos + 1}));
+                done = pos + 1;
             }
             out.append(pieces.text, {done, piece.end});
         });
@@ -214,41 +214,42 @@ class Sequence : public PreTokenizer {
 /// Words and runs of characters that are neither word characters nor spaces: \w+|[^\w\s]+.
 void find_words(std::string_view piece, Parts& parts) {
     const auto kind = [](char32_t c) { return is_word(c) ? 1 : is_whitespace(c) ? 0 : 2; };
-    for (std::size_t at = 0, begin = 0; at < piece.size();) {
-        const Decoded one = decode_at(piece, at);
-        const int of = kind(one.c);
-        at += one.size;
-        if (at < piece.size() && kind(decode_at(piece, at).c) == of) continue;
-        parts.push_back({{begin, at}, of == 0});
-        begin = at;
+    for (std::size_t pos = 0, begin = 0; pos < piece.size();) {
+        const Decoded decoded = decode_at(piece, pos);
+        const int current_kind = kind(decoded.c);
+        pos += decoded.size;
+        if (pos < piece.size() && kind(decode_at(piece, pos).c) == current_kind) continue;
+        parts.push_back({{begin, pos}, current_kind == 0});
+        begin = pos;
     }
 }
 
 Find find_lengths(std::size_t length) {
     return [length](std::string_view piece, Parts& parts) {
         std::size_t begin = 0, characters = 0;
-        for (std::size_t at = 0; at < piece.size();) {
-            at += bytes_of(static_cast<unsigned char>(piece[at]));
-            if (++characters % length != 0 && at < piece.size()) continue;
-            parts.push_back({{begin, at}, false});
-            begin = at;
+        for (std::size_t pos = 0; pos < piece.size();) {
+            pos += bytes_of(static_cast<unsigned char>(piece[pos]));
+            if (++characters % length != 0 && pos < piece.size()) continue;
+            parts.push_back({{begin, pos}, false});
+            begin = pos;
         }
     };
 }
 
 }  // namespace
 
-std::shared_ptr<const PreTokenizer> make_pre_tokenizer(const JsonValue& of) {
-    const std::string& type = of.type();
+std::shared_ptr<const PreTokenizer> make_pre_tokenizer(const JsonValue& description) {
+    const std::string& type = description.type();
     if (type == "Sequence") {
         std::vector<std::shared_ptr<const PreTokenizer>> parts;
-        const JsonValue list = of["pretokenizers"];
+        const JsonValue list = description["pretokenizers"];
         for (std::size_t i = 0; i < list.size(); ++i) parts.push_back(make_pre_tokenizer(list.at(i)));
         return std::make_shared<const Sequence>(std::move(parts));
     }
     if (type == "ByteLevel")
-        return std::make_shared<const ByteLevel>(of.boolean("add_prefix_space", true), of.boolean("use_regex", true));
-    if (type == "Metaspace") return std::make_shared<const Metaspace>(of);
+        return std::make_shared<const ByteLevel>(description.boolean("add_prefix_space", true),
+                                                 description.boolean("use_regex", true));
+    if (type == "Metaspace") return std::make_shared<const Metaspace>(description);
     if (type == "Whitespace") return split(find_words, Behavior::removed);
     if (type == "WhitespaceSplit") return split(find_characters(is_whitespace), Behavior::removed);
     if (type == "BertPreTokenizer")
@@ -257,19 +258,21 @@ std::shared_ptr<const PreTokenizer> make_pre_tokenizer(const JsonValue& of) {
                         split(find_characters(is_punctuation), Behavior::isolated)});
     if (type == "Digits")
         return split(find_characters(is_numeric),
-                     of.boolean("individual_digits", false) ? Behavior::isolated : Behavior::contiguous);
+                     description.boolean("individual_digits", false) ? Behavior::isolated : Behavior::contiguous);
     if (type == "Punctuation")
         return split(find_characters(is_punctuation),
-                     of.has("behavior") ? behavior_of(of["behavior"]) : Behavior::isolated);
+                     description.has("behavior") ? behavior_of(description["behavior"]) : Behavior::isolated);
     if (type == "CharDelimiterSplit")
-        return split(find_characters([c = of["delimiter"].character()](char32_t one) { return one == c; }),
-                     Behavior::removed);
+        return split(
+            find_characters([c = description["delimiter"].character()](char32_t character) { return character == c; }),
+            Behavior::removed);
     if (type == "Split")
-        return split(find_regex(pattern_of(of["pattern"]), of.boolean("invert", false)), behavior_of(of["behavior"]));
+        return split(find_regex(pattern_of(description["pattern"]), description.boolean("invert", false)),
+                     behavior_of(description["behavior"]));
     if (type == "FixedLength")
-        return split(find_lengths(static_cast<std::size_t>(of.integer("length", 1, INT64_C(1) << 40, 5))),
+        return split(find_lengths(static_cast<std::size_t>(description.integer("length", 1, INT64_C(1) << 40, 5))),
                      Behavior::isolated);
-    of["type"].fail(fmt::format("'{}' is not a known pre-tokenizer", type));
+    description["type"].fail(fmt::format("'{}' is not a known pre-tokenizer", type));
 }
 
 }  // namespace declivity::text

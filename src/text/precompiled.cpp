@@ -52,19 +52,19 @@ class Precompiled : public Normalizer {
         bool changed = false;
         std::size_t begin = 0;
         for (const std::size_t end : grapheme_ends(text.str())) {
-            const std::string_view whole = text.view({begin, end});
+            const std::string_view cluster = text.view({begin, end});
             begin = end;
             text.check_growth(changes.size());
             // A short grapheme cluster is looked up as a whole, otherwise character by character.
-            if (whole.size() < 6 && look_up(whole, changes)) {
+            if (cluster.size() < 6 && look_up(cluster, changes)) {
                 changed = true;
                 continue;
             }
-            for (std::size_t at = 0; at < whole.size();) {
-                const Decoded one = decode_at(whole, at);
-                if (look_up(whole.substr(at, one.size), changes)) changed = true;
-                else changes.push_back({one.c, 0});
-                at += one.size;
+            for (std::size_t pos = 0; pos < cluster.size();) {
+                const Decoded decoded = decode_at(cluster, pos);
+                if (look_up(cluster.substr(pos, decoded.size), changes)) changed = true;
+                else changes.push_back({decoded.c, 0});
+                pos += decoded.size;
             }
         }
         if (changed) text.transform(changes);
@@ -74,18 +74,18 @@ class Precompiled : public Normalizer {
     /// Appends the replacement of a text, or of its shortest prefix in the table, as sentencepiece does.
     bool look_up(std::string_view part, std::vector<Change>& changes) const {
         const auto unit = [&](std::size_t i) { return i < trie_.size() ? trie_[i] : 0; };
-        const auto offset = [](std::uint32_t of) {
-            return static_cast<std::size_t>(of >> 10) << ((of & 1U << 9) >> 6);
+        const auto offset = [](std::uint32_t unit_bits) {
+            return static_cast<std::size_t>(unit_bits >> 10) << ((unit_bits & 1U << 9) >> 6);
         };
         std::size_t node = offset(unit(0));
         for (const char byte : part) {
             const auto c = static_cast<unsigned char>(byte);
             if (c == 0) return false;
             node ^= c;
-            const std::uint32_t at = unit(node);
-            if ((at & (1U << 31 | 0xFF)) != c) return false;
-            node ^= offset(at);
-            if ((at >> 8 & 1) != 0) {
+            const std::uint32_t node_unit = unit(node);
+            if ((node_unit & (1U << 31 | 0xFF)) != c) return false;
+            node ^= offset(node_unit);
+            if ((node_unit >> 8 & 1) != 0) {
                 const std::size_t begin = unit(node) & ~(1U << 31);
                 if (begin > texts_.size() || count_characters(texts_.substr(begin, 1)) == 0) return false;
                 const std::size_t end = std::min(texts_.find('\0', begin), texts_.size());
@@ -95,19 +95,19 @@ class Precompiled : public Normalizer {
         }
         return false;
     }
-    static void put(std::string_view old, std::string_view made, std::vector<Change>& changes) {
-        const auto more =
-            static_cast<std::int64_t>(count_characters(made)) - static_cast<std::int64_t>(count_characters(old));
-        for (std::size_t at = 0; at < made.size();) {
-            const Decoded one = decode_at(made, at);
-            changes.push_back({one.c, 0});
-            at += one.size;
+    static void put(std::string_view original, std::string_view replacement, std::vector<Change>& changes) {
+        const auto growth = static_cast<std::int64_t>(count_characters(replacement)) -
+                            static_cast<std::int64_t>(count_characters(original));
+        for (std::size_t pos = 0; pos < replacement.size();) {
+            const Decoded decoded = decode_at(replacement, pos);
+            changes.push_back({decoded.c, 0});
+            pos += decoded.size;
         }
-        if (more > 0)
-            for (std::size_t i = changes.size() - static_cast<std::size_t>(more); i < changes.size(); ++i)
+        if (growth > 0)
+            for (std::size_t i = changes.size() - static_cast<std::size_t>(growth); i < changes.size(); ++i)
                 changes[i].change = 1;
         // Removed characters are attributed to the character before them.
-        if (more < 0 && !changes.empty()) changes.back().change += static_cast<std::int32_t>(more);
+        if (growth < 0 && !changes.empty()) changes.back().change += static_cast<std::int32_t>(growth);
     }
 
     std::vector<std::uint32_t> trie_;

@@ -27,24 +27,24 @@ class Regex {
     void for_each(std::string_view text, const Function& function) const {
         Range last;
         bool any = false;
-        for (std::size_t at = 0; at <= text.size();) {
+        for (std::size_t pos = 0; pos <= text.size();) {
             Range found;
-            if (!search(text, at, found)) return;
+            if (!search(text, pos, found)) return;
             // An empty match directly after the last one is skipped.
             if (found.begin == found.end && any && found.end == last.end) {
-                at = next_character(text, found.end);
+                pos = next_character(text, found.end);
                 continue;
             }
             last = found;
             any = true;
             function(found);
-            at = found.end;
+            pos = found.end;
         }
     }
 
   private:
-    [[nodiscard]] bool search(std::string_view text, std::size_t at, Range& found) const;
-    static std::size_t next_character(std::string_view text, std::size_t at);
+    [[nodiscard]] bool search(std::string_view text, std::size_t begin, Range& found) const;
+    static std::size_t next_character(std::string_view text, std::size_t pos);
 
     struct Code;
     std::shared_ptr<const Code> code_;

@@ -23,19 +23,19 @@ namespace {
 
 // Token file: 8 bytes of magic, the size of a token in bytes, the tokens, and their number, all little-endian.
 constexpr std::array<char, 8> kMagic{'D', 'C', 'T', 'O', 'K', 'E', 'N', '1'};
-constexpr std::size_t kHeader = 16, kTrailer = 8;
+constexpr std::size_t kHeaderBytes = 16, kTrailerBytes = 8;
 static_assert(std::endian::native == std::endian::little);
 
 /// A file that supports positioned reads from any thread.
-class PlacedFile {
+class RandomAccessFile {
   public:
-    explicit PlacedFile(const std::filesystem::path& path)
+    explicit RandomAccessFile(const std::filesystem::path& path)
         : name_(path.string()), descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
         if (descriptor_ < 0) throw IoError("open", name_, errno);
     }
-    PlacedFile(const PlacedFile&) = delete;
-    PlacedFile& operator=(const PlacedFile&) = delete;
-    ~PlacedFile() { ::close(descriptor_); }
+    RandomAccessFile(const RandomAccessFile&) = delete;
+    RandomAccessFile& operator=(const RandomAccessFile&) = delete;
+    ~RandomAccessFile() { ::close(descriptor_); }
 
     [[nodiscard]] const std::string& name() const { return name_; }
     [[nodiscard]] std::uint64_t size() const {
@@ -43,13 +43,13 @@ class PlacedFile {
         if (::fstat(descriptor_, &status) != 0) throw IoError("examine", name_, errno);
         return static_cast<std::uint64_t>(status.st_size);
     }
-    void read(std::uint64_t at, std::span<std::byte> bytes) const {
+    void read(std::uint64_t offset, std::span<std::byte> bytes) const {
         for (std::size_t done = 0; done < bytes.size();) {
             const ssize_t got =
-                ::pread(descriptor_, bytes.data() + done, bytes.size() - done, static_cast<off_t>(at + done));
+                ::pread(descriptor_, bytes.data() + done, bytes.size() - done, static_cast<off_t>(offset + done));
             if (got < 0 && errno == EINTR) continue;
             if (got < 0) throw IoError("read", name_, errno);
-            if (got == 0) throw FormatError(name_, at + done, "the file ends here");
+            if (got == 0) throw FormatError(name_, offset + done, "the file ends here");
             done += static_cast<std::size_t>(got);
         }
     }
@@ -73,20 +73,20 @@ void check(const WindowOptions& options, std::int64_t tokens) {
 /// Writes tokens incrementally.
 class TokenWriter {
   public:
-    /// @param largest maximum id
-    TokenWriter(const std::filesystem::path& path, std::int64_t largest)
-        : file_(path), bytes_(largest <= UINT16_MAX ? 2 : 4) {
-        std::array<std::byte, kHeader> header{};
+    /// @param max_id the largest id of any token
+    TokenWriter(const std::filesystem::path& path, std::int64_t max_id)
+        : file_(path), bytes_(max_id <= UINT16_MAX ? 2 : 4) {
+        std::array<std::byte, kHeaderBytes> header{};
         std::memcpy(header.data(), kMagic.data(), kMagic.size());
         std::memcpy(header.data() + 8, &bytes_, 8);
         file_.write(header);
     }
     void put(std::span<const std::int64_t> tokens) {
-        const std::int64_t most = bytes_ == 2 ? UINT16_MAX : UINT32_MAX;
+        const std::int64_t max_token = bytes_ == 2 ? UINT16_MAX : UINT32_MAX;
         buffer_.resize(tokens.size() * bytes_);
         for (std::size_t i = 0; i < tokens.size(); ++i) {
-            if (tokens[i] < 0 || tokens[i] > most)
-                throw ValueError(fmt::format("write_tokens: expected ids from 0 to {}, got {}", most, tokens[i]));
+            if (tokens[i] < 0 || tokens[i] > max_token)
+                throw ValueError(fmt::format("write_tokens: expected ids from 0 to {}, got {}", max_token, tokens[i]));
             const auto token = static_cast<std::uint32_t>(tokens[i]);
             std::memcpy(buffer_.data() + i * bytes_, &token, bytes_);
         }
@@ -110,8 +110,8 @@ class TokenWriter {
 
 struct WindowDataset::Source {
     std::vector<std::int64_t> tokens;
-    std::unique_ptr<const PlacedFile> file;  ///< in-memory tokens, alternatively
-    std::size_t bytes = 0;                   ///< of a token in the file
+    std::unique_ptr<const RandomAccessFile> file;  ///< in-memory tokens, alternatively
+    std::size_t bytes = 0;                         ///< of a token in the file
     std::int64_t count = 0;
 
     void read(std::int64_t first, std::span<std::int64_t> out) const {
@@ -121,7 +121,7 @@ struct WindowDataset::Source {
         }
         // Read to the end of the destination and widened from the start, so that unread elements are not overwritten.
         std::byte* const raw = reinterpret_cast<std::byte*>(out.data()) + out.size() * (sizeof(std::int64_t) - bytes);
-        file->read(kHeader + static_cast<std::uint64_t>(first) * bytes, {raw, out.size() * bytes});
+        file->read(kHeaderBytes + static_cast<std::uint64_t>(first) * bytes, {raw, out.size() * bytes});
         for (std::size_t i = 0; i < out.size(); ++i) {
             std::uint32_t token = 0;
             std::memcpy(&token, raw + i * bytes, bytes);
@@ -141,13 +141,14 @@ WindowDataset::WindowDataset(std::vector<std::int64_t> tokens, const WindowOptio
 WindowDataset::WindowDataset(const std::filesystem::path& tokens, const WindowOptions& options) : options_(options) {
     const FunctionScope function("WindowDataset");
     auto source = std::make_shared<Source>();
-    source->file = std::make_unique<const PlacedFile>(tokens);
+    source->file = std::make_unique<const RandomAccessFile>(tokens);
     const std::string& name = source->file->name();
     const std::uint64_t size = source->file->size();
-    std::array<std::byte, kHeader> header{};
-    if (size < kHeader + kTrailer)
-        throw FormatError(name, 0,
-                          fmt::format("expected a token file of at least {} bytes, got {}", kHeader + kTrailer, size));
+    std::array<std::byte, kHeaderBytes> header{};
+    if (size < kHeaderBytes + kTrailerBytes)
+        throw FormatError(
+            name, 0,
+            fmt::format("expected a token file of at least {} bytes, got {}", kHeaderBytes + kTrailerBytes, size));
     source->file->read(0, header);
     if (std::memcmp(header.data(), kMagic.data(), kMagic.size()) != 0)
         throw FormatError(name, 0, "not a token file, as written by write_tokens");
@@ -155,12 +156,12 @@ WindowDataset::WindowDataset(const std::filesystem::path& tokens, const WindowOp
     std::memcpy(&bytes, header.data() + 8, 8);
     if (bytes != 2 && bytes != 4)
         throw FormatError(name, 8, fmt::format("expected tokens of 2 or 4 bytes, got {}", bytes));
-    source->file->read(size - kTrailer, std::as_writable_bytes(std::span(&count, 1)));
-    const std::uint64_t between = size - kHeader - kTrailer;
-    if (between % bytes != 0 || between / bytes != count)
+    source->file->read(size - kTrailerBytes, std::as_writable_bytes(std::span(&count, 1)));
+    const std::uint64_t payload_bytes = size - kHeaderBytes - kTrailerBytes;
+    if (payload_bytes % bytes != 0 || payload_bytes / bytes != count)
         throw FormatError(
-            name, size - kTrailer,
-            fmt::format("expected {} tokens of {} bytes before this, got {} bytes", count, bytes, between));
+            name, size - kTrailerBytes,
+            fmt::format("expected {} tokens of {} bytes before this, got {} bytes", count, bytes, payload_bytes));
     source->bytes = bytes;
     source->count = static_cast<std::int64_t>(count);
     check(options, source->count);
@@ -183,25 +184,25 @@ std::vector<data::Field> WindowDataset::fields() const {
 std::vector<io::HostArray> WindowDataset::do_example(std::int64_t index) const {
     std::vector<std::int64_t> window(static_cast<std::size_t>(options_.length) + 1);
     source_->read(index * options_.stride.value_or(options_.length), window);
-    const std::span<const std::int64_t> all(window);
-    return {io::HostArray::of({options_.length}, all.first(all.size() - 1)),
-            io::HostArray::of({options_.length}, all.last(all.size() - 1))};
+    const std::span<const std::int64_t> window_span(window);
+    return {io::HostArray::of({options_.length}, window_span.first(window_span.size() - 1)),
+            io::HostArray::of({options_.length}, window_span.last(window_span.size() - 1))};
 }
 
-void WindowDataset::do_read(std::int64_t index, FieldBuffers places) const {
+void WindowDataset::do_read(std::int64_t index, FieldBuffers buffers) const {
     thread_local std::vector<std::int64_t> window;
     window.resize(static_cast<std::size_t>(options_.length) + 1);
     source_->read(index * options_.stride.value_or(options_.length), window);
-    for (std::size_t field = 0; field < places.size(); ++field)
-        std::memcpy(places[field].data(), window.data() + field, places[field].size());
+    for (std::size_t field = 0; field < buffers.size(); ++field)
+        std::memcpy(buffers[field].data(), window.data() + field, buffers[field].size());
 }
 
 std::int64_t write_tokens(const std::filesystem::path& path, const Corpus& corpus, const Tokenizer& tokenizer,
                           const TokenFileOptions& options) {
     const FunctionScope function("write_tokens");
-    std::int64_t largest = options.separator.value_or(0);
-    for (const auto& [token, id] : tokenizer.vocab()) largest = std::max(largest, id);
-    TokenWriter writer(path, largest);
+    std::int64_t max_id = options.separator.value_or(0);
+    for (const auto& [token, id] : tokenizer.vocab()) max_id = std::max(max_id, id);
+    TokenWriter writer(path, max_id);
     corpus.for_each([&](const std::string& text) {
         std::vector<std::int64_t> ids = tokenizer.ids(text, {.add_special_tokens = options.add_special_tokens});
         if (options.separator) ids.push_back(*options.separator);

@@ -8,7 +8,7 @@ namespace {
 constexpr std::string_view kReplacement = "\xef\xbf\xbd";  // U+FFFD: invalid bytes, or an incomplete character
 
 /// Length of a text without an incomplete character at its end.
-std::size_t whole_characters(std::string_view text) {
+std::size_t complete_size(std::string_view text) {
     while (text.ends_with(kReplacement)) text.remove_suffix(kReplacement.size());
     // The first byte of the last character determines its length.
     for (std::size_t back = 1; back <= std::min<std::size_t>(4, text.size()); ++back) {
@@ -21,7 +21,7 @@ std::size_t whole_characters(std::string_view text) {
 }
 
 /// Number of bytes at the end of a text that are a prefix of a stop string.
-std::size_t begun(std::string_view text, std::string_view stop) {
+std::size_t partial_stop_size(std::string_view text, std::string_view stop) {
     for (std::size_t size = std::min(text.size(), stop.size() - 1); size > 0; --size)
         if (text.ends_with(stop.substr(0, size))) return size;
     return 0;
@@ -42,15 +42,15 @@ bool TextStream::update(std::span<const std::int64_t> tokens) {
 std::string_view TextStream::take(bool last) {
     std::size_t end = text_.size();
     if (!last) {
-        end = whole_characters(text_);
-        std::size_t held = 0;
+        end = complete_size(text_);
+        std::size_t withheld = 0;
         for (const std::string& stop : options_->stop_strings)
-            held = std::max(held, begun(std::string_view(text_).substr(0, end), stop));
-        end -= held;
+            withheld = std::max(withheld, partial_stop_size(std::string_view(text_).substr(0, end), stop));
+        end -= withheld;
     }
-    if (end <= given_) return {};
-    const std::string_view out = std::string_view(text_).substr(given_, end - given_);
-    given_ = end;
+    if (end <= emitted_) return {};
+    const std::string_view out = std::string_view(text_).substr(emitted_, end - emitted_);
+    emitted_ = end;
     return out;
 }
 

@@ -26,7 +26,7 @@ class TextStream {
   private:
     const GenerationOptions* options_;
     std::string text_;
-    std::size_t given_ = 0;
+    std::size_t emitted_ = 0;
 };
 
 }  // namespace declivity::text

@@ -31,23 +31,23 @@ std::optional<data::Random> dropout_of(const EncodeOptions& options) {
 
 std::vector<Tokenizer::State::Part> Tokenizer::State::parts_of(std::string_view text) const {
     std::vector<Part> out;
-    const NormalizedText whole(text, 0);
-    std::vector<AddedVocabulary::Found> found, found_normalized;
-    added.split(whole.str(), false, found);
-    for (const auto& [range, id] : found) {
-        NormalizedText part(whole, range);
+    const NormalizedText full_text(text, 0);
+    std::vector<AddedVocabulary::Segment> segments, normalized_segments;
+    added.split(full_text.str(), false, segments);
+    for (const auto& [range, id] : segments) {
+        NormalizedText part(full_text, range);
         if (id) {
             out.push_back({{std::move(part), {{0, range.end - range.begin}}}, id});
             continue;
         }
         if (normalizer) normalizer->apply(part);
-        added.split(part.str(), true, found_normalized);
-        for (const auto& [inner, inner_id] : found_normalized) {
-            const bool all = inner.begin == 0 && inner.end == part.str().size();
-            Pieces pieces{all ? std::move(part) : NormalizedText(part, inner), {{0, inner.end - inner.begin}}};
+        added.split(part.str(), true, normalized_segments);
+        for (const auto& [inner, inner_id] : normalized_segments) {
+            const bool covers_part = inner.begin == 0 && inner.end == part.str().size();
+            Pieces pieces{covers_part ? std::move(part) : NormalizedText(part, inner), {{0, inner.end - inner.begin}}};
             if (!inner_id && pre_tokenizer) pre_tokenizer->apply(pieces);
             out.push_back({std::move(pieces), inner_id});
-            if (all) break;
+            if (covers_part) break;
         }
     }
     return out;
@@ -58,21 +58,21 @@ Encoding Tokenizer::State::encode(std::string_view text, std::int64_t type, cons
     std::optional<data::Random> dropout = dropout_of(options);
     std::vector<ModelToken> tokens;
     std::int64_t word = 0;
-    const auto put = [&](Id id, std::string_view token, Offsets from) {
+    const auto put = [&](Id id, std::string_view token, Offsets span) {
         out.ids.push_back(id);
         out.tokens.emplace_back(token);
-        out.offsets.push_back(from);
+        out.offsets.push_back(span);
         out.word_ids.push_back(word);
     };
     for (const Part& part : parts_of(text)) {
-        const NormalizedText& from = part.pieces.text;
+        const NormalizedText& source = part.pieces.text;
         if (part.token) {
-            put(*part.token, from.str(), from.original({0, from.str().size()}));
+            put(*part.token, source.str(), source.original({0, source.str().size()}));
             ++word;
             continue;
         }
         for (const Range& piece : part.pieces.pieces) {
-            const std::string_view view = from.view(piece);
+            const std::string_view view = source.view(piece);
             tokens.clear();
             model->tokenize(view, dropout ? &*dropout : nullptr, tokens);
             for (const ModelToken& token : tokens) {
@@ -80,7 +80,7 @@ Encoding Tokenizer::State::encode(std::string_view text, std::int64_t type, cons
                                   end = std::min<std::size_t>(token.end, view.size());
                 put(token.id,
                     token.literal ? view.substr(begin, end - begin) : std::string_view(*model->table().token(token.id)),
-                    from.original({piece.begin + begin, piece.begin + end}));
+                    source.original({piece.begin + begin, piece.begin + end}));
             }
             ++word;
         }
@@ -96,42 +96,44 @@ Encoding Tokenizer::State::finish(std::vector<Encoding> encodings, std::span<con
                                   const EncodeOptions& options) const {
     const bool pair = encodings.size() == 2;
     if (truncation) {
-        const std::size_t extra = post_processor && options.add_special_tokens ? post_processor->added(pair) : 0;
-        const auto wanted = static_cast<std::size_t>(truncation->max_length),
+        const std::size_t special_count =
+            post_processor && options.add_special_tokens ? post_processor->added_count(pair) : 0;
+        const auto max_length = static_cast<std::size_t>(truncation->max_length),
                    stride = static_cast<std::size_t>(truncation->stride);
-        if (wanted < extra)
+        if (max_length < special_count)
             throw ValueError(fmt::format("Tokenizer: expected a truncation to at least the {} special tokens, got {}",
-                                         extra, wanted));
-        const std::size_t room = wanted - extra, total = encodings[0].size() + (pair ? encodings[1].size() : 0);
-        const auto cut = [&](std::size_t which, std::size_t length) {
-            truncate(encodings[which], length, stride, truncation->direction);
+                                         special_count, max_length));
+        const std::size_t available = max_length - special_count,
+                          total = encodings[0].size() + (pair ? encodings[1].size() : 0);
+        const auto cut = [&](std::size_t index, std::size_t length) {
+            truncate(encodings[index], length, stride, truncation->direction);
         };
-        if (room == 0) {
+        if (available == 0) {
             for (std::size_t i = 0; i < encodings.size(); ++i) cut(i, 0);
-        } else if (total > room && truncation->strategy == TruncationStrategy::longest_first) {
+        } else if (total > available && truncation->strategy == TruncationStrategy::longest_first) {
             if (!pair) {
-                cut(0, room);
+                cut(0, available);
             } else {
                 std::size_t shorter = encodings[0].size(), longer = encodings[1].size();
                 const bool swapped = shorter > longer;
                 if (swapped) std::swap(shorter, longer);
-                longer = shorter > room ? shorter : std::max(shorter, room - shorter);
-                if (shorter + longer > room) {
-                    shorter = room / 2;
-                    longer = shorter + room % 2;
+                longer = shorter > available ? shorter : std::max(shorter, available - shorter);
+                if (shorter + longer > available) {
+                    shorter = available / 2;
+                    longer = shorter + available % 2;
                 }
                 cut(0, swapped ? longer : shorter);
                 cut(1, swapped ? shorter : longer);
             }
-        } else if (total > room) {
-            const std::size_t which = truncation->strategy == TruncationStrategy::only_first ? 0 : 1;
-            if (which >= encodings.size())
+        } else if (total > available) {
+            const std::size_t index = truncation->strategy == TruncationStrategy::only_first ? 0 : 1;
+            if (index >= encodings.size())
                 throw ValueError("Tokenizer: expected a pair of texts to truncate the second one, got one text");
-            if (encodings[which].size() <= total - room)
+            if (encodings[index].size() <= total - available)
                 throw ValueError(
                     fmt::format("Tokenizer: expected a text of more than the {} tokens to truncate, got {}",
-                                total - room, encodings[which].size()));
-            cut(which, encodings[which].size() - (total - room));
+                                total - available, encodings[index].size()));
+            cut(index, encodings[index].size() - (total - available));
         }
     }
     if (post_processor) {
@@ -166,18 +168,18 @@ Encoding Tokenizer::State::encode(std::span<const std::string_view> texts, const
 }
 
 Encoding Tokenizer::encode(std::string_view text, const EncodeOptions& options) const {
-    std::vector<Encoding> one;
-    one.push_back(state_->encode({&text, 1}, options));
-    state_->pad_all(one);
-    return std::move(one[0]);
+    std::vector<Encoding> batch;
+    batch.push_back(state_->encode({&text, 1}, options));
+    state_->pad_all(batch);
+    return std::move(batch[0]);
 }
 
 Encoding Tokenizer::encode(std::string_view text, std::string_view pair, const EncodeOptions& options) const {
-    const std::array<std::string_view, 2> both{text, pair};
-    std::vector<Encoding> one;
-    one.push_back(state_->encode(both, options));
-    state_->pad_all(one);
-    return std::move(one[0]);
+    const std::array<std::string_view, 2> pair_texts{text, pair};
+    std::vector<Encoding> batch;
+    batch.push_back(state_->encode(pair_texts, options));
+    state_->pad_all(batch);
+    return std::move(batch[0]);
 }
 
 std::vector<Encoding> Tokenizer::encode_batch(std::span<const std::string> texts, const EncodeOptions& options) const {
@@ -193,8 +195,8 @@ std::vector<Encoding> Tokenizer::encode_batch(std::span<const std::pair<std::str
     std::vector<Encoding> out;
     out.reserve(pairs.size());
     for (const auto& [first, second] : pairs) {
-        const std::array<std::string_view, 2> both{first, second};
-        out.push_back(state_->encode(both, options));
+        const std::array<std::string_view, 2> pair_texts{first, second};
+        out.push_back(state_->encode(pair_texts, options));
     }
     state_->pad_all(out);
     return out;
@@ -221,19 +223,19 @@ std::vector<std::int64_t> Tokenizer::ids(std::string_view text, const EncodeOpti
     marker.tokens = {""};
     marker.offsets = {Offsets{}};
     marker.type_ids = marker.attention_mask = marker.special_tokens_mask = marker.word_ids = {0};
-    std::vector<Encoding> around;
-    around.push_back(std::move(marker));
-    set_sequence(around[0], 0);
-    const std::string_view nothing;
-    state_->post_processor->apply(around, {&nothing, 1}, true);
-    std::vector<std::int64_t> all;
-    all.reserve(out.size() + 4);
-    for (const Encoding& encoding : around)
+    std::vector<Encoding> processed;
+    processed.push_back(std::move(marker));
+    set_sequence(processed[0], 0);
+    const std::string_view empty_text;
+    state_->post_processor->apply(processed, {&empty_text, 1}, true);
+    std::vector<std::int64_t> result;
+    result.reserve(out.size() + 4);
+    for (const Encoding& encoding : processed)
         for (std::size_t i = 0; i < encoding.size(); ++i) {
-            if (encoding.special_tokens_mask[i] != 0) all.push_back(encoding.ids[i]);
-            else all.insert(all.end(), out.begin(), out.end());
+            if (encoding.special_tokens_mask[i] != 0) result.push_back(encoding.ids[i]);
+            else result.insert(result.end(), out.begin(), out.end());
         }
-    return all;
+    return result;
 }
 
 std::string Tokenizer::decode(std::span<const std::int64_t> ids, bool skip_special_tokens) const {
@@ -270,7 +272,7 @@ std::optional<std::string> Tokenizer::id_to_token(std::int64_t id) const {
 }
 
 std::int64_t Tokenizer::vocab_size() const {
-    return static_cast<std::int64_t>(state_->model->table().size() + state_->added.beyond(*state_->model));
+    return static_cast<std::int64_t>(state_->model->table().size() + state_->added.count_missing_in(*state_->model));
 }
 
 std::map<std::string, std::int64_t> Tokenizer::vocab() const {
@@ -288,20 +290,21 @@ Tokenizer::State& Tokenizer::own() {
 std::int64_t Tokenizer::add_tokens(std::span<const AddedToken> tokens) {
     for (const AddedToken& token : tokens) require_not_empty("Tokenizer::add_tokens", "tokens", {token.content});
     State& state = own();
-    std::int64_t fresh = 0;
+    std::int64_t new_count = 0;
     for (const AddedToken& token : tokens) {
         AddedToken valid = token;
         valid.content = to_valid(token.content);
-        fresh += state.added.add(valid, *state.model) ? 1 : 0;
+        new_count += state.added.add(valid, *state.model) ? 1 : 0;
     }
     state.added.refresh(state.normalizer.get());
-    return fresh;
+    return new_count;
 }
 
 std::int64_t Tokenizer::add_special_tokens(const std::vector<std::string>& tokens) {
-    std::vector<AddedToken> all;
-    for (const std::string& token : tokens) all.push_back({.content = token, .special = true, .normalized = false});
-    return add_tokens(all);
+    std::vector<AddedToken> special_tokens;
+    for (const std::string& token : tokens)
+        special_tokens.push_back({.content = token, .special = true, .normalized = false});
+    return add_tokens(special_tokens);
 }
 
 std::vector<std::pair<std::int64_t, AddedToken>> Tokenizer::added_tokens() const {
@@ -314,10 +317,10 @@ void Tokenizer::set_truncation(std::optional<Truncation> truncation) {
 }
 
 void Tokenizer::set_padding(std::optional<Padding> padding) {
-    const auto check = [](const char* what, std::int64_t least, const std::optional<std::int64_t>& got) {
-        if (got && (*got < least || *got > kMaxPaddedLength))
-            throw ValueError(fmt::format("Tokenizer::set_padding: expected a {} in [{}, {}], got {}", what, least,
-                                         kMaxPaddedLength, *got));
+    const auto check = [](const char* name, std::int64_t min_value, const std::optional<std::int64_t>& value) {
+        if (value && (*value < min_value || *value > kMaxPaddedLength))
+            throw ValueError(fmt::format("Tokenizer::set_padding: expected a {} in [{}, {}], got {}", name, min_value,
+                                         kMaxPaddedLength, *value));
     };
     if (padding) {
         check("length", 0, padding->length);
@@ -336,12 +339,12 @@ std::string StreamDecoder::step(std::int64_t id) {
     ids_.push_back(id);
     std::string text = tokenizer_.decode(ids_, skip_special_tokens_);
     if (text.size() <= given_.size() || text.ends_with("\xEF\xBF\xBD")) return {};
-    std::string fresh = text.substr(given_.size());
+    std::string new_text = text.substr(given_.size());
     // The previous text is kept, since the first token of a text may be decoded differently from those that follow.
     ids_.erase(ids_.begin(), ids_.begin() + static_cast<std::ptrdiff_t>(known_));
     known_ = ids_.size();
     given_ = tokenizer_.decode(ids_, skip_special_tokens_);
-    return fresh;
+    return new_text;
 }
 
 std::string StreamDecoder::finish() {

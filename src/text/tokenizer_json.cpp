@@ -16,35 +16,38 @@ namespace {
 constexpr std::array<const char*, 3> kStrategies{"LongestFirst", "OnlyFirst", "OnlySecond"};
 constexpr std::int64_t kMaxTokens = INT64_C(1) << 40;
 
-Side side_of(const JsonValue& of) {
-    const std::string side = of.string("direction", "Right");
-    if (side != "Right" && side != "Left") of["direction"].fail(fmt::format("expected Right or Left, got '{}'", side));
+Side side_of(const JsonValue& description) {
+    const std::string side = description.string("direction", "Right");
+    if (side != "Right" && side != "Left")
+        description["direction"].fail(fmt::format("expected Right or Left, got '{}'", side));
     return side == "Left" ? Side::left : Side::right;
 }
 const char* name_of(Side side) { return side == Side::left ? "Left" : "Right"; }
 
-Truncation read_truncation(const JsonValue& of) {
-    Truncation out{.max_length = of["max_length"].integer(0, kMaxTokens),
-                   .stride = of.integer("stride", 0, kMaxTokens, 0),
-                   .direction = side_of(of)};
-    const std::string strategy = of.string("strategy", "LongestFirst");
+Truncation read_truncation(const JsonValue& description) {
+    Truncation out{.max_length = description["max_length"].integer(0, kMaxTokens),
+                   .stride = description.integer("stride", 0, kMaxTokens, 0),
+                   .direction = side_of(description)};
+    const std::string strategy = description.string("strategy", "LongestFirst");
     bool known = false;
     for (std::size_t i = 0; i < kStrategies.size(); ++i)
         if (strategy == kStrategies[i]) out.strategy = static_cast<TruncationStrategy>(i), known = true;
-    if (!known) of["strategy"].fail(fmt::format("expected LongestFirst, OnlyFirst or OnlySecond, got '{}'", strategy));
+    if (!known)
+        description["strategy"].fail(fmt::format("expected LongestFirst, OnlyFirst or OnlySecond, got '{}'", strategy));
     if (out.stride > 0 && out.stride >= out.max_length)
-        of["stride"].fail(fmt::format("expected a stride below the max_length {}, got {}", out.max_length, out.stride));
+        description["stride"].fail(
+            fmt::format("expected a stride below the max_length {}, got {}", out.max_length, out.stride));
     return out;
 }
 
-Padding read_padding(const JsonValue& of) {
-    Padding out{.direction = side_of(of),
-                .pad_id = of.integer("pad_id", 0, UINT32_MAX, 0),
-                .pad_type_id = of.integer("pad_type_id", 0, UINT32_MAX, 0),
-                .pad_token = of.string("pad_token", "[PAD]")};
-    if (of.has("pad_to_multiple_of") && of["pad_to_multiple_of"].integer(0, kMaxPaddedLength) > 0)
-        out.pad_to_multiple_of = of["pad_to_multiple_of"].integer(0, kMaxPaddedLength);
-    const JsonValue strategy = of["strategy"];
+Padding read_padding(const JsonValue& description) {
+    Padding out{.direction = side_of(description),
+                .pad_id = description.integer("pad_id", 0, UINT32_MAX, 0),
+                .pad_type_id = description.integer("pad_type_id", 0, UINT32_MAX, 0),
+                .pad_token = description.string("pad_token", "[PAD]")};
+    if (description.has("pad_to_multiple_of") && description["pad_to_multiple_of"].integer(0, kMaxPaddedLength) > 0)
+        out.pad_to_multiple_of = description["pad_to_multiple_of"].integer(0, kMaxPaddedLength);
+    const JsonValue strategy = description["strategy"];
     if (strategy.json().is_object()) out.length = strategy["Fixed"].integer(0, kMaxPaddedLength);
     else if (strategy.string() != "BatchLongest")
         strategy.fail(fmt::format("expected BatchLongest or {{\"Fixed\": length}}, got '{}'", strategy.string()));
@@ -53,42 +56,42 @@ Padding read_padding(const JsonValue& of) {
 
 void read_added(const JsonValue& list, AddedVocabulary& added, const Model& model) {
     for (std::size_t i = 0; i < list.size(); ++i) {
-        const JsonValue of = list.at(i);
-        const bool special = of.boolean("special", false);
-        check_piece(of["content"]);
-        added.add({.content = of["content"].string(),
+        const JsonValue entry = list.at(i);
+        const bool special = entry.boolean("special", false);
+        check_piece(entry["content"]);
+        added.add({.content = entry["content"].string(),
                    .special = special,
-                   .single_word = of.boolean("single_word", false),
-                   .lstrip = of.boolean("lstrip", false),
-                   .rstrip = of.boolean("rstrip", false),
-                   .normalized = of.boolean("normalized", !special)},
+                   .single_word = entry.boolean("single_word", false),
+                   .lstrip = entry.boolean("lstrip", false),
+                   .rstrip = entry.boolean("rstrip", false),
+                   .normalized = entry.boolean("normalized", !special)},
                   model);
-        (void)of.integer("id", 0, UINT32_MAX, 0);
+        (void)entry.integer("id", 0, UINT32_MAX, 0);
     }
 }
 
 }  // namespace
 
-std::shared_ptr<Tokenizer::State> read_tokenizer(const JsonValue& of) {
+std::shared_ptr<Tokenizer::State> read_tokenizer(const JsonValue& description) {
     auto state = std::make_shared<Tokenizer::State>();
-    const auto part = [&](const char* name, Json& json, auto& made, auto make) {
-        if (!of.has(name)) return;
-        made = make(of[name]);
-        json = of[name].json();
+    const auto read_component = [&](const char* name, Json& json, auto& component, auto make) {
+        if (!description.has(name)) return;
+        component = make(description[name]);
+        json = description[name].json();
     };
-    part("normalizer", state->normalizer_json, state->normalizer, make_normalizer);
-    part("pre_tokenizer", state->pre_tokenizer_json, state->pre_tokenizer, make_pre_tokenizer);
-    part("post_processor", state->post_processor_json, state->post_processor, make_post_processor);
-    part("decoder", state->decoder_json, state->decoder, make_decoder);
-    state->model = make_model(of["model"]);
-    if (of.has("added_tokens")) read_added(of["added_tokens"], state->added, *state->model);
+    read_component("normalizer", state->normalizer_json, state->normalizer, make_normalizer);
+    read_component("pre_tokenizer", state->pre_tokenizer_json, state->pre_tokenizer, make_pre_tokenizer);
+    read_component("post_processor", state->post_processor_json, state->post_processor, make_post_processor);
+    read_component("decoder", state->decoder_json, state->decoder, make_decoder);
+    state->model = make_model(description["model"]);
+    if (description.has("added_tokens")) read_added(description["added_tokens"], state->added, *state->model);
     try {
         state->added.refresh(state->normalizer.get());
     } catch (const ValueError& error) {
-        of["added_tokens"].fail(error.what());
+        description["added_tokens"].fail(error.what());
     }
-    if (of.has("truncation")) state->truncation = read_truncation(of["truncation"]);
-    if (of.has("padding")) state->padding = read_padding(of["padding"]);
+    if (description.has("truncation")) state->truncation = read_truncation(description["truncation"]);
+    if (description.has("padding")) state->padding = read_padding(description["padding"]);
     return state;
 }
 
@@ -106,18 +109,19 @@ Tokenizer Tokenizer::from_file(const std::filesystem::path& path) {
 std::string Tokenizer::to_json() const {
     const State& state = *state_;
     std::string out = "{\n\"version\":\"1.0\",\n\"truncation\":";
-    if (const auto& of = state.truncation)
-        out +=
-            fmt::format(R"({{"direction":"{}","max_length":{},"strategy":"{}","stride":{}}})", name_of(of->direction),
-                        of->max_length, kStrategies[static_cast<std::size_t>(of->strategy)], of->stride);
+    if (const auto& truncation = state.truncation)
+        out += fmt::format(R"({{"direction":"{}","max_length":{},"strategy":"{}","stride":{}}})",
+                           name_of(truncation->direction), truncation->max_length,
+                           kStrategies[static_cast<std::size_t>(truncation->strategy)], truncation->stride);
     else out += "null";
     out += ",\n\"padding\":";
-    if (const auto& of = state.padding)
+    if (const auto& padding = state.padding)
         out += fmt::format(
             R"({{"strategy":{},"direction":"{}","pad_to_multiple_of":{},"pad_id":{},"pad_type_id":{},"pad_token":{}}})",
-            of->length ? fmt::format(R"({{"Fixed":{}}})", *of->length) : R"("BatchLongest")", name_of(of->direction),
-            of->pad_to_multiple_of ? std::to_string(*of->pad_to_multiple_of) : "null", of->pad_id, of->pad_type_id,
-            json_string(of->pad_token));
+            padding->length ? fmt::format(R"({{"Fixed":{}}})", *padding->length) : R"("BatchLongest")",
+            name_of(padding->direction),
+            padding->pad_to_multiple_of ? std::to_string(*padding->pad_to_multiple_of) : "null", padding->pad_id,
+            padding->pad_type_id, json_string(padding->pad_token));
     else out += "null";
     out += ",\n\"added_tokens\":[";
     bool first = true;

@@ -10,8 +10,8 @@ namespace {
 
 utf8proc_category_t category(char32_t c) noexcept { return utf8proc_category(static_cast<utf8proc_int32_t>(c)); }
 
-bool is_continuation(std::string_view text, std::size_t at) {
-    return at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80;
+bool is_continuation(std::string_view text, std::size_t pos) {
+    return pos < text.size() && (static_cast<unsigned char>(text[pos]) & 0xC0) == 0x80;
 }
 
 int combining_class(char32_t c) {
@@ -19,7 +19,7 @@ int combining_class(char32_t c) {
 }
 
 /// Canonical composition of two characters; 0 if there is none.
-char32_t decomposed(char32_t first, char32_t second) {
+char32_t composed(char32_t first, char32_t second) {
     if (second < 0x300) return 0;  // no character below is the second of a composition
     std::array<utf8proc_int32_t, 2> pair{static_cast<utf8proc_int32_t>(first), static_cast<utf8proc_int32_t>(second)};
     const auto options = static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE);
@@ -34,15 +34,15 @@ std::vector<Change> decompose(std::string_view text, bool compatible) {
     std::array<utf8proc_int32_t, 32> parts{};  // 18 is the maximum
     std::size_t sorted = 0;                    // characters up to here are in order
     std::vector<int> classes;
-    for (std::size_t at = 0; at < text.size();) {
-        const Decoded one = decode_at(text, at);
-        at += one.size;
-        if (one.c < 0x80) {
-            out.push_back({one.c, 0});
+    for (std::size_t pos = 0; pos < text.size();) {
+        const Decoded decoded = decode_at(text, pos);
+        pos += decoded.size;
+        if (decoded.c < 0x80) {
+            out.push_back({decoded.c, 0});
             continue;
         }
         int boundary = 0;
-        const auto count = utf8proc_decompose_char(static_cast<utf8proc_int32_t>(one.c), parts.data(),
+        const auto count = utf8proc_decompose_char(static_cast<utf8proc_int32_t>(decoded.c), parts.data(),
                                                    static_cast<utf8proc_ssize_t>(parts.size()), options, &boundary);
         for (utf8proc_ssize_t i = 0; i < count; ++i)
             out.push_back({static_cast<char32_t>(parts[static_cast<std::size_t>(i)]), i > 0});
@@ -62,52 +62,52 @@ std::vector<Change> decompose(std::string_view text, bool compatible) {
 }
 
 void compose(std::vector<Change>& changes) {
-    std::size_t kept = 0, starter = 0;
+    std::size_t count = 0, starter = 0;
     bool has_starter = false;
     int last_class = 0;
     for (std::size_t i = 0; i < changes.size(); ++i) {
-        const Change one = changes[i];
-        const int of_this = combining_class(one.c);
+        const Change current = changes[i];
+        const int current_class = combining_class(current.c);
         if (has_starter) {
             // Blocked if a mark in between has the same or a higher class.
-            const bool reaches = kept == starter + 1 || (last_class < of_this && last_class != 0);
-            if (const char32_t c = reaches ? decomposed(changes[starter].c, one.c) : 0; c != 0) {
-                changes[starter] = {c, changes[starter].change + one.change - 1};
+            const bool can_compose = count == starter + 1 || (last_class < current_class && last_class != 0);
+            if (const char32_t c = can_compose ? composed(changes[starter].c, current.c) : 0; c != 0) {
+                changes[starter] = {c, changes[starter].change + current.change - 1};
                 continue;
             }
         }
-        if (of_this == 0) {
+        if (current_class == 0) {
             has_starter = true;
-            starter = kept;
+            starter = count;
         }
-        last_class = of_this;
-        changes[kept++] = one;
+        last_class = current_class;
+        changes[count++] = current;
     }
-    changes.resize(kept);
+    changes.resize(count);
 }
 
 }  // namespace
 
-Decoded decode_any(std::string_view text, std::size_t at) noexcept {
-    const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[at + i]); };
+Decoded decode_any(std::string_view text, std::size_t pos) noexcept {
+    const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[pos + i]); };
     const unsigned first = byte(0);
     if (first < 0x80) return {first, 1};
-    std::uint32_t wanted = 0;
+    std::uint32_t length = 0;
     unsigned low = 0x80, high = 0xBF;  // of the second byte
-    if (first >= 0xC2 && first <= 0xDF) wanted = 2;
+    if (first >= 0xC2 && first <= 0xDF) length = 2;
     else if (first >= 0xE0 && first <= 0xEF)
-        wanted = 3, low = first == 0xE0 ? 0xA0 : 0x80, high = first == 0xED ? 0x9F : 0xBF;
+        length = 3, low = first == 0xE0 ? 0xA0 : 0x80, high = first == 0xED ? 0x9F : 0xBF;
     else if (first >= 0xF0 && first <= 0xF4)
-        wanted = 4, low = first == 0xF0 ? 0x90 : 0x80, high = first == 0xF4 ? 0x8F : 0xBF;
-    if (wanted == 0 || at + 1 >= text.size() || byte(1) < low || byte(1) > high)
+        length = 4, low = first == 0xF0 ? 0x90 : 0x80, high = first == 0xF4 ? 0x8F : 0xBF;
+    if (length == 0 || pos + 1 >= text.size() || byte(1) < low || byte(1) > high)
         return {kReplacementCharacter, 1, false};
-    for (std::uint32_t i = 2; i < wanted; ++i)
-        if (!is_continuation(text, at + i)) return {kReplacementCharacter, i, false};
-    return decode_at(text, at);
+    for (std::uint32_t i = 2; i < length; ++i)
+        if (!is_continuation(text, pos + i)) return {kReplacementCharacter, i, false};
+    return decode_at(text, pos);
 }
 
-Decoded decode_before(std::string_view text, std::size_t at) noexcept {
-    std::size_t begin = at - 1;
+Decoded decode_before(std::string_view text, std::size_t pos) noexcept {
+    std::size_t begin = pos - 1;
     while (begin > 0 && is_continuation(text, begin)) --begin;
     return decode_at(text, begin);
 }
@@ -133,14 +133,14 @@ std::size_t count_characters(std::string_view text) noexcept {
 }
 
 bool is_valid(std::string_view text) noexcept {
-    for (std::size_t at = 0; at < text.size();) {
-        if (static_cast<unsigned char>(text[at]) < 0x80) {
-            ++at;
+    for (std::size_t pos = 0; pos < text.size();) {
+        if (static_cast<unsigned char>(text[pos]) < 0x80) {
+            ++pos;
             continue;
         }
-        const Decoded one = decode_any(text, at);
-        if (!one.valid) return false;
-        at += one.size;
+        const Decoded decoded = decode_any(text, pos);
+        if (!decoded.valid) return false;
+        pos += decoded.size;
     }
     return true;
 }
@@ -148,10 +148,10 @@ bool is_valid(std::string_view text) noexcept {
 std::string to_valid(std::string_view text) {
     if (is_valid(text)) return std::string(text);
     std::string out;
-    for (std::size_t at = 0; at < text.size();) {
-        const Decoded one = decode_any(text, at);
-        append(out, one.c);
-        at += one.size;
+    for (std::size_t pos = 0; pos < text.size();) {
+        const Decoded decoded = decode_any(text, pos);
+        append(out, decoded.c);
+        pos += decoded.size;
     }
     return out;
 }
@@ -164,18 +164,18 @@ bool is_whitespace(char32_t c) noexcept {
 bool is_punctuation(char32_t c) noexcept {
     if (c < 0x80)
         return (c >= '!' && c <= '/') || (c >= ':' && c <= '@') || (c >= '[' && c <= '`') || (c >= '{' && c <= '~');
-    const auto of = category(c);
-    return of >= UTF8PROC_CATEGORY_PC && of <= UTF8PROC_CATEGORY_PO;
+    const auto cat = category(c);
+    return cat >= UTF8PROC_CATEGORY_PC && cat <= UTF8PROC_CATEGORY_PO;
 }
 
 bool is_numeric(char32_t c) noexcept {
-    const auto of = category(c);
-    return of >= UTF8PROC_CATEGORY_ND && of <= UTF8PROC_CATEGORY_NO;
+    const auto cat = category(c);
+    return cat >= UTF8PROC_CATEGORY_ND && cat <= UTF8PROC_CATEGORY_NO;
 }
 
 bool is_mark(char32_t c) noexcept {
-    const auto of = category(c);
-    return of >= UTF8PROC_CATEGORY_MN && of <= UTF8PROC_CATEGORY_ME;
+    const auto cat = category(c);
+    return cat >= UTF8PROC_CATEGORY_MN && cat <= UTF8PROC_CATEGORY_ME;
 }
 
 bool is_nonspacing_mark(char32_t c) noexcept { return category(c) == UTF8PROC_CATEGORY_MN; }
@@ -190,12 +190,12 @@ bool is_chinese(char32_t c) noexcept {
 
 bool is_word(char32_t c) {
     if (c < 0x80) return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_';
-    const auto of = category(c);
-    if (of <= UTF8PROC_CATEGORY_ND && of != UTF8PROC_CATEGORY_CN) return true;  // letters, marks, decimal digits
-    if (of == UTF8PROC_CATEGORY_PC || of == UTF8PROC_CATEGORY_NL || c == 0x200C || c == 0x200D) return true;
+    const auto cat = category(c);
+    if (cat <= UTF8PROC_CATEGORY_ND && cat != UTF8PROC_CATEGORY_CN) return true;  // letters, marks, decimal digits
+    if (cat == UTF8PROC_CATEGORY_PC || cat == UTF8PROC_CATEGORY_NL || c == 0x200C || c == 0x200D) return true;
     // A few symbols are alphabetic: letters in circles and squares.
-    return of == UTF8PROC_CATEGORY_SO && ((c >= 0x24B6 && c <= 0x24E9) || (c >= 0x1F130 && c <= 0x1F149) ||
-                                          (c >= 0x1F150 && c <= 0x1F169) || (c >= 0x1F170 && c <= 0x1F189));
+    return cat == UTF8PROC_CATEGORY_SO && ((c >= 0x24B6 && c <= 0x24E9) || (c >= 0x1F130 && c <= 0x1F149) ||
+                                           (c >= 0x1F150 && c <= 0x1F169) || (c >= 0x1F170 && c <= 0x1F189));
 }
 
 void append_lower(std::u32string& out, char32_t c) {
@@ -216,14 +216,14 @@ std::vector<Change> normalize(std::string_view text, NormalForm form) {
 std::vector<std::size_t> grapheme_ends(std::string_view text) {
     std::vector<std::size_t> out;
     utf8proc_int32_t state = 0;
-    char32_t before = 0;
-    for (std::size_t at = 0; at < text.size();) {
-        const Decoded one = decode_at(text, at);
-        if (at > 0 && utf8proc_grapheme_break_stateful(static_cast<utf8proc_int32_t>(before),
-                                                       static_cast<utf8proc_int32_t>(one.c), &state))
-            out.push_back(at);
-        before = one.c;
-        at += one.size;
+    char32_t previous = 0;
+    for (std::size_t pos = 0; pos < text.size();) {
+        const Decoded decoded = decode_at(text, pos);
+        if (pos > 0 && utf8proc_grapheme_break_stateful(static_cast<utf8proc_int32_t>(previous),
+                                                        static_cast<utf8proc_int32_t>(decoded.c), &state))
+            out.push_back(pos);
+        previous = decoded.c;
+        pos += decoded.size;
     }
     if (!text.empty()) out.push_back(text.size());
     return out;

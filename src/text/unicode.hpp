@@ -18,10 +18,10 @@ struct Decoded {
 };
 /// Decodes the character at a position in arbitrary bytes: U+FFFD for each maximal invalid part, as Unicode recommends
 /// (3.9).
-Decoded decode_any(std::string_view text, std::size_t at) noexcept;
+Decoded decode_any(std::string_view text, std::size_t pos) noexcept;
 /// Decodes a character of valid text.
-inline Decoded decode_at(std::string_view text, std::size_t at) noexcept {
-    const auto byte = [&](std::size_t i) { return static_cast<char32_t>(static_cast<unsigned char>(text[at + i])); };
+inline Decoded decode_at(std::string_view text, std::size_t pos) noexcept {
+    const auto byte = [&](std::size_t i) { return static_cast<char32_t>(static_cast<unsigned char>(text[pos + i])); };
     const char32_t first = byte(0);
     if (first < 0x80) return {first, 1};
     if (first < 0xE0) return {(first & 0x1F) << 6 | (byte(1) & 0x3F), 2};
@@ -29,7 +29,7 @@ inline Decoded decode_at(std::string_view text, std::size_t at) noexcept {
     return {(first & 0x07) << 18 | (byte(1) & 0x3F) << 12 | (byte(2) & 0x3F) << 6 | (byte(3) & 0x3F), 4};
 }
 /// The character before a position other than 0.
-Decoded decode_before(std::string_view text, std::size_t at) noexcept;
+Decoded decode_before(std::string_view text, std::size_t pos) noexcept;
 inline std::size_t bytes_of(unsigned char first) noexcept {
     return first < 0x80 ? 1 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
 }

@@ -53,25 +53,25 @@ void Unigram::tokenize(std::string_view piece, data::Random*, std::vector<ModelT
     constexpr Id kUnknown = UINT32_MAX;
     thread_local std::vector<Node> best;
     best.assign(piece.size() + 1, Node{});
-    for (std::size_t at = 0; at < piece.size();) {
-        const double here = best[at].score;
-        const std::size_t size = bytes_of(static_cast<unsigned char>(piece[at]));
-        bool single = false;
+    for (std::size_t pos = 0; pos < piece.size();) {
+        const double prefix_score = best[pos].score;
+        const std::size_t size = bytes_of(static_cast<unsigned char>(piece[pos]));
+        bool has_single = false;
         const auto offer = [&](std::size_t length, Id id, double score) {
-            Node& node = best[at + length];
-            if (node.begin == UINT32_MAX || score > node.score) node = {score, static_cast<std::uint32_t>(at), id};
+            Node& node = best[pos + length];
+            if (node.begin == UINT32_MAX || score > node.score) node = {score, static_cast<std::uint32_t>(pos), id};
         };
-        trie_.prefixes(piece, at, [&](std::size_t length, Id id) {
-            offer(length, id, here + pieces_[id].second);
-            single = single || length == size;
+        trie_.prefixes(piece, pos, [&](std::size_t length, Id id) {
+            offer(length, id, prefix_score + pieces_[id].second);
+            has_single = has_single || length == size;
         });
-        if (!single) {
+        if (!has_single) {
             if (!settings_.unk_id)
                 throw ValueError(
                     "Tokenizer: the text has a character that is not in the vocabulary, and the model has no unk_id");
-            offer(size, kUnknown, here + unknown_score_);
+            offer(size, kUnknown, prefix_score + unknown_score_);
         }
-        at += size;
+        pos += size;
     }
     // Backtracks along the best path; adjacent unknown characters become one token.
     const std::size_t first = out.size();
@@ -88,8 +88,8 @@ void Unigram::tokenize(std::string_view piece, data::Random*, std::vector<ModelT
         const ModelToken unknown = out[i];
         const std::string_view text = piece.substr(unknown.begin, unknown.end - unknown.begin);
         // A known piece is not unknown text: a literal "<unk>", or unknown characters that form a piece.
-        if (const auto known = table_.id(text)) {
-            out[i].id = *known;
+        if (const auto piece_id = table_.id(text)) {
+            out[i].id = *piece_id;
             continue;
         }
         std::vector<ModelToken> bytes;
@@ -118,21 +118,22 @@ std::string Unigram::to_json() const {
 }
 
 std::shared_ptr<const Model> Unigram::train(const Counts& words, const TrainOptions& options) const {
-    TrainOptions wanted = options;
+    TrainOptions train_options = options;
     std::optional<Id> unknown;
     std::string token = options.unk_token;
     if (token.empty() && settings_.unk_id) token = pieces_[*settings_.unk_id].first;
     if (!token.empty()) {
-        auto at = std::ranges::find(wanted.special_tokens, token);
-        if (at == wanted.special_tokens.end()) at = wanted.special_tokens.insert(at, token);
-        unknown = static_cast<Id>(at - wanted.special_tokens.begin());
+        auto position = std::ranges::find(train_options.special_tokens, token);
+        if (position == train_options.special_tokens.end())
+            position = train_options.special_tokens.insert(position, token);
+        unknown = static_cast<Id>(position - train_options.special_tokens.begin());
     }
     return std::make_shared<const Unigram>(UnigramSettings{unknown, settings_.byte_fallback},
-                                           train_pieces(words, wanted, settings_.byte_fallback));
+                                           train_pieces(words, train_options, settings_.byte_fallback));
 }
 
-std::shared_ptr<const Model> make_unigram(const JsonValue& of) {
-    const JsonValue list = of["vocab"];
+std::shared_ptr<const Model> make_unigram(const JsonValue& description) {
+    const JsonValue list = description["vocab"];
     ScoredPieces pieces;
     pieces.reserve(list.size());
     for (std::size_t i = 0; i < list.size(); ++i) {
@@ -141,9 +142,10 @@ std::shared_ptr<const Model> make_unigram(const JsonValue& of) {
         check_piece(entry.at(std::size_t{0}));
         pieces.emplace_back(entry.at(std::size_t{0}).string(), entry.at(1).number());
     }
-    UnigramSettings settings{std::nullopt, of.boolean("byte_fallback", false)};
-    if (of.has("unk_id"))
-        settings.unk_id = static_cast<Id>(of["unk_id"].integer(0, static_cast<std::int64_t>(pieces.size()) - 1));
+    UnigramSettings settings{std::nullopt, description.boolean("byte_fallback", false)};
+    if (description.has("unk_id"))
+        settings.unk_id =
+            static_cast<Id>(description["unk_id"].integer(0, static_cast<std::int64_t>(pieces.size()) - 1));
     return std::make_shared<const Unigram>(settings, std::move(pieces));
 }
 

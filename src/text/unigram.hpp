@@ -17,14 +17,14 @@ class Trie {
     void put(std::string_view key, Id value);
     /// Calls function(bytes, value) for each key that is a prefix of the text at a position, from the shortest.
     template <class Function>
-    void prefixes(std::string_view text, std::size_t at, const Function& function) const {
+    void prefixes(std::string_view text, std::size_t begin, const Function& function) const {
         Id node = 0;
-        for (std::size_t end = at; end < text.size();) {
+        for (std::size_t end = begin; end < text.size();) {
             const PairMap::Merge next = nodes_.find(node, static_cast<unsigned char>(text[end]));
             if (next.rank == UINT32_MAX) return;
             node = next.id;
             ++end;
-            if (values_[node] != UINT32_MAX) function(end - at, values_[node]);
+            if (values_[node] != UINT32_MAX) function(end - begin, values_[node]);
         }
     }
 

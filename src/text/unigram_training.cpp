@@ -51,29 +51,29 @@ class Pieces {
         std::vector<double> forward(size + 1, kNone), backward(size + 1, kNone);
         forward[0] = 0;
         backward[size] = 0;
-        for (std::size_t at = 0; at < size; ++at)
-            if (forward[at] != kNone)
-                trie_.prefixes(word.text, at, [&](std::size_t length, Id id) {
-                    forward[at + length] = log_add(forward[at + length], forward[at] + pieces_[id].second);
+        for (std::size_t pos = 0; pos < size; ++pos)
+            if (forward[pos] != kNone)
+                trie_.prefixes(word.text, pos, [&](std::size_t length, Id id) {
+                    forward[pos + length] = log_add(forward[pos + length], forward[pos] + pieces_[id].second);
                 });
-        for (std::size_t at = size; at-- > 0;)
-            trie_.prefixes(word.text, at, [&](std::size_t length, Id id) {
-                if (backward[at + length] != kNone)
-                    backward[at] = log_add(backward[at], backward[at + length] + pieces_[id].second);
+        for (std::size_t pos = size; pos-- > 0;)
+            trie_.prefixes(word.text, pos, [&](std::size_t length, Id id) {
+                if (backward[pos + length] != kNone)
+                    backward[pos] = log_add(backward[pos], backward[pos + length] + pieces_[id].second);
             });
-        const double all = forward[size];
-        if (all == kNone) return 0;
-        for (std::size_t at = 0; at < size; ++at)
-            if (forward[at] != kNone)
-                trie_.prefixes(word.text, at, [&](std::size_t length, Id id) {
-                    const double path = forward[at] + pieces_[id].second + backward[at + length] - all;
+        const double log_likelihood = forward[size];
+        if (log_likelihood == kNone) return 0;
+        for (std::size_t pos = 0; pos < size; ++pos)
+            if (forward[pos] != kNone)
+                trie_.prefixes(word.text, pos, [&](std::size_t length, Id id) {
+                    const double path = forward[pos] + pieces_[id].second + backward[pos + length] - log_likelihood;
                     if (path > -700) expected[id] += word.count * std::exp(path);
                 });
-        return all;
+        return log_likelihood;
     }
 
     /// The best segmentation; without one piece, if given. Empty if there is none.
-    [[nodiscard]] std::vector<Id> best(std::string_view text, Id without = UINT32_MAX) const {
+    [[nodiscard]] std::vector<Id> best(std::string_view text, Id excluded = UINT32_MAX) const {
         struct Node {
             double score = -std::numeric_limits<double>::infinity();
             std::size_t begin = 0;
@@ -81,11 +81,11 @@ class Pieces {
         };
         std::vector<Node> nodes(text.size() + 1);
         nodes[0].score = 0;
-        for (std::size_t at = 0; at < text.size(); ++at) {
-            if (!std::isfinite(nodes[at].score)) continue;
-            trie_.prefixes(text, at, [&](std::size_t length, Id id) {
-                const double score = nodes[at].score + pieces_[id].second;
-                if (id != without && score > nodes[at + length].score) nodes[at + length] = {score, at, id};
+        for (std::size_t pos = 0; pos < text.size(); ++pos) {
+            if (!std::isfinite(nodes[pos].score)) continue;
+            trie_.prefixes(text, pos, [&](std::size_t length, Id id) {
+                const double score = nodes[pos].score + pieces_[id].second;
+                if (id != excluded && score > nodes[pos + length].score) nodes[pos + length] = {score, pos, id};
             });
         }
         std::vector<Id> out;
@@ -99,18 +99,19 @@ class Pieces {
     Trie trie_;
 };
 
-ScoredPieces seed(const std::vector<Word>& words, const TrainOptions& options) {
+ScoredPieces seed_pieces(const std::vector<Word>& words, const TrainOptions& options) {
     Model::Counts counts;
-    std::vector<std::size_t> places;
+    std::vector<std::size_t> boundaries;
     for (const Word& word : words) {
-        places.clear();
-        for (std::size_t at = 0; at < word.text.size(); at += bytes_of(static_cast<unsigned char>(word.text[at])))
-            places.push_back(at);
-        places.push_back(word.text.size());
-        for (std::size_t i = 0; i + 1 < places.size(); ++i)
+        boundaries.clear();
+        for (std::size_t pos = 0; pos < word.text.size(); pos += bytes_of(static_cast<unsigned char>(word.text[pos])))
+            boundaries.push_back(pos);
+        boundaries.push_back(word.text.size());
+        for (std::size_t i = 0; i + 1 < boundaries.size(); ++i)
             for (std::size_t k = i + 1;
-                 k < places.size() && k - i <= static_cast<std::size_t>(options.max_piece_length); ++k)
-                counts[word.text.substr(places[i], places[k] - places[i])] += static_cast<std::int64_t>(word.count);
+                 k < boundaries.size() && k - i <= static_cast<std::size_t>(options.max_piece_length); ++k)
+                counts[word.text.substr(boundaries[i], boundaries[k] - boundaries[i])] +=
+                    static_cast<std::int64_t>(word.count);
     }
     ScoredPieces single, longer;
     for (const auto& [piece, count] : counts) {
@@ -123,8 +124,8 @@ ScoredPieces seed(const std::vector<Word>& words, const TrainOptions& options) {
     };
     std::ranges::sort(single, better);
     std::ranges::sort(longer, better);
-    const auto room = static_cast<std::size_t>(options.seed_size);
-    if (longer.size() > room) longer.resize(room);
+    const auto max_longer = static_cast<std::size_t>(options.seed_size);
+    if (longer.size() > max_longer) longer.resize(max_longer);
     single.insert(single.end(), longer.begin(), longer.end());
     double sum = 0;
     for (const auto& item : single) sum += item.second;
@@ -150,43 +151,43 @@ ScoredPieces improve(const Pieces& pieces, const std::vector<Word>& words) {
     return out;
 }
 
-ScoredPieces prune(const Pieces& pieces, const std::vector<Word>& words, std::size_t wanted, double shrinking) {
+ScoredPieces prune(const Pieces& pieces, const std::vector<Word>& words, std::size_t min_count, double shrinking) {
     const std::size_t count = pieces.all().size();
     std::vector<double> frequency(count);
     double sum = 0;
     for (const Word& word : words)
         for (const Id id : pieces.best(word.text)) frequency[id] += word.count, sum += word.count;
-    ScoredPieces kept;
+    ScoredPieces remaining;
     std::vector<std::pair<double, std::size_t>> losses;
     for (std::size_t i = 0; i < count; ++i) {
         const std::string& piece = pieces.all()[i].first;
         if (count_characters(piece) == 1) {
-            kept.push_back(pieces.all()[i]);
+            remaining.push_back(pieces.all()[i]);
             continue;
         }
         const auto id = static_cast<Id>(i);
-        const std::vector<Id> other = pieces.best(piece, id);
+        const std::vector<Id> alternative = pieces.best(piece, id);
         // Removes pieces that are no longer the best segmentation of themselves.
         if (frequency[i] == 0 || pieces.best(piece) != std::vector<Id>{id}) continue;
         double loss = std::numeric_limits<double>::infinity();
-        if (!other.empty()) {
-            const double with = std::log(frequency[i]) - std::log(sum);
-            const double log_sum = std::log(sum + frequency[i] * (static_cast<double>(other.size()) - 1));
-            double without = 0;
-            for (const Id part : other) without += std::log(frequency[part] + frequency[i]) - log_sum;
-            loss = frequency[i] / sum * (with - without);
+        if (!alternative.empty()) {
+            const double piece_log_p = std::log(frequency[i]) - std::log(sum);
+            const double log_sum = std::log(sum + frequency[i] * (static_cast<double>(alternative.size()) - 1));
+            double alternative_log_p = 0;
+            for (const Id part : alternative) alternative_log_p += std::log(frequency[part] + frequency[i]) - log_sum;
+            loss = frequency[i] / sum * (piece_log_p - alternative_log_p);
         }
         losses.emplace_back(loss, i);
     }
-    const auto target = std::max(wanted, static_cast<std::size_t>(shrinking * static_cast<double>(count)));
+    const auto target = std::max(min_count, static_cast<std::size_t>(shrinking * static_cast<double>(count)));
     std::ranges::sort(losses, [](const auto& a, const auto& b) {
         return a.first != b.first ? a.first > b.first : a.second < b.second;
     });
     for (const auto& [loss, i] : losses) {
-        if (kept.size() >= target) break;
-        kept.push_back(pieces.all()[i]);
+        if (remaining.size() >= target) break;
+        remaining.push_back(pieces.all()[i]);
     }
-    return kept;
+    return remaining;
 }
 
 }  // namespace
@@ -198,48 +199,48 @@ ScoredPieces train_pieces(const Model::Counts& counts, const TrainOptions& optio
     std::ranges::sort(words, {}, &Word::text);
 
     ScoredPieces out;
-    std::unordered_set<std::string> taken;
-    const auto fixed = [&](const std::string& token, double score) {
-        if (taken.insert(token).second) out.emplace_back(token, score);
+    std::unordered_set<std::string> seen;
+    const auto append = [&](const std::string& token, double score) {
+        if (seen.insert(token).second) out.emplace_back(token, score);
     };
-    for (const std::string& token : options.special_tokens) fixed(token, 0);
+    for (const std::string& token : options.special_tokens) append(token, 0);
     if (bytes)
-        for (unsigned byte = 0; byte < 256; ++byte) fixed(byte_token(static_cast<std::uint8_t>(byte)), 0);
-    ScoredPieces pieces = seed(words, options);
+        for (unsigned byte = 0; byte < 256; ++byte) append(byte_token(static_cast<std::uint8_t>(byte)), 0);
+    ScoredPieces pieces = seed_pieces(words, options);
     std::vector<std::string> alphabet = options.initial_alphabet;
     for (const auto& [piece, score] : pieces)
         if (count_characters(piece) == 1) alphabet.push_back(piece);
     std::ranges::sort(alphabet);
     alphabet.erase(std::unique(alphabet.begin(), alphabet.end()), alphabet.end());
-    const std::int64_t room = options.vocab_size - static_cast<std::int64_t>(out.size());
-    if (room < static_cast<std::int64_t>(alphabet.size()))
+    const std::int64_t available = options.vocab_size - static_cast<std::int64_t>(out.size());
+    if (available < static_cast<std::int64_t>(alphabet.size()))
         throw ValueError(fmt::format(
             "train_new: expected a vocab_size of at least {}, for {} special tokens and {} characters, got {}",
             out.size() + alphabet.size(), out.size(), alphabet.size(), options.vocab_size));
-    const auto wanted = static_cast<std::size_t>(room);
+    const auto piece_count = static_cast<std::size_t>(available);
     // A few more than the target, for the final selection.
-    const std::size_t enough = wanted + wanted / 10;
+    const std::size_t keep_count = piece_count + piece_count / 10;
     for (;;) {
         for (std::int64_t i = 0; i < options.n_sub_iterations; ++i) pieces = improve(Pieces(std::move(pieces)), words);
-        if (pieces.size() <= enough) break;
-        const std::size_t before = pieces.size();
-        pieces = prune(Pieces(std::move(pieces)), words, enough, options.shrinking_factor);
-        if (pieces.size() >= before) break;
+        if (pieces.size() <= keep_count) break;
+        const std::size_t previous_size = pieces.size();
+        pieces = prune(Pieces(std::move(pieces)), words, keep_count, options.shrinking_factor);
+        if (pieces.size() >= previous_size) break;
     }
     std::ranges::sort(pieces, [](const auto& a, const auto& b) {
         return a.second != b.second ? a.second > b.second : a.first < b.first;
     });
     const double lowest = pieces.empty() ? 0 : pieces.back().second;
-    std::unordered_set<std::string> needed(alphabet.begin(), alphabet.end());
-    std::size_t left = wanted - alphabet.size();
+    std::unordered_set<std::string> missing_characters(alphabet.begin(), alphabet.end());
+    std::size_t remaining = piece_count - alphabet.size();
     for (const auto& [piece, score] : pieces) {
-        const bool single = needed.erase(piece) > 0;
-        if (!single && left == 0) continue;
-        if (taken.insert(piece).second) out.emplace_back(piece, score);
-        if (!single) --left;
+        const bool single = missing_characters.erase(piece) > 0;
+        if (!single && remaining == 0) continue;
+        if (seen.insert(piece).second) out.emplace_back(piece, score);
+        if (!single) --remaining;
     }
     for (const std::string& piece : alphabet)  // characters that do not occur
-        if (needed.contains(piece)) fixed(piece, lowest);
+        if (missing_characters.contains(piece)) append(piece, lowest);
     return out;
 }
 

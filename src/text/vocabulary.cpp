@@ -50,7 +50,7 @@ Vocabulary::Vocabulary(std::vector<std::string> tokens, std::optional<std::strin
 
 namespace {
 
-Vocabulary of_counts(const Model::Counts& counts, const VocabularyOptions& options) {
+Vocabulary from_counts(const Model::Counts& counts, const VocabularyOptions& options) {
     if (options.min_frequency < 1)
         throw ValueError(
             fmt::format("Vocabulary: expected a min_frequency of at least 1, got {}", options.min_frequency));
@@ -60,8 +60,8 @@ Vocabulary of_counts(const Model::Counts& counts, const VocabularyOptions& optio
     if (options.unk_token && std::ranges::find(tokens, *options.unk_token) == tokens.end())
         tokens.insert(tokens.begin(), *options.unk_token);
     const std::unordered_set<std::string> special(tokens.begin(), tokens.end());
-    const auto most = static_cast<std::size_t>(options.max_size.value_or(INT64_MAX));
-    if (options.max_size.value_or(0) < 0 || most < tokens.size())
+    const auto max_tokens = static_cast<std::size_t>(options.max_size.value_or(INT64_MAX));
+    if (options.max_size.value_or(0) < 0 || max_tokens < tokens.size())
         throw ValueError(fmt::format("Vocabulary: expected a max_size of at least the {} special tokens, got {}",
                                      tokens.size(), options.max_size.value_or(0)));
     std::vector<std::pair<std::string, std::int64_t>> order;
@@ -70,13 +70,13 @@ Vocabulary of_counts(const Model::Counts& counts, const VocabularyOptions& optio
     std::ranges::sort(order, [](const auto& a, const auto& b) {
         return a.second != b.second ? a.second > b.second : a.first < b.first;
     });
-    order.resize(std::min(order.size(), most - tokens.size()));
-    std::vector<std::int64_t> of_each(tokens.size(), 0);
+    order.resize(std::min(order.size(), max_tokens - tokens.size()));
+    std::vector<std::int64_t> token_counts(tokens.size(), 0);
     for (auto& [token, count] : order) {
         tokens.push_back(std::move(token));
-        of_each.push_back(count);
+        token_counts.push_back(count);
     }
-    return Vocabulary(std::move(tokens), options.unk_token, std::move(of_each));
+    return Vocabulary(std::move(tokens), options.unk_token, std::move(token_counts));
 }
 
 }  // namespace
@@ -87,13 +87,13 @@ Vocabulary Vocabulary::of(const Corpus& corpus, const Split& split, const Vocabu
     corpus.for_each([&](const std::string& text) {
         for (std::string& token : split(text)) ++counts[std::move(token)];
     });
-    return of_counts(counts, options);
+    return from_counts(counts, options);
 }
 
 Vocabulary Vocabulary::of(std::span<const std::string> tokens, const VocabularyOptions& options) {
     Model::Counts counts;
     for (const std::string& token : tokens) ++counts[token];
-    return of_counts(counts, options);
+    return from_counts(counts, options);
 }
 
 std::int64_t Vocabulary::size() const noexcept { return static_cast<std::int64_t>(state_->tokens.size()); }
@@ -145,22 +145,22 @@ void Vocabulary::save(const std::filesystem::path& path) const {
 Vocabulary Vocabulary::load(const std::filesystem::path& path) {
     const FunctionScope function("Vocabulary::load");
     const JsonValue::Document document(path.string(), detail::read_json_text(path));
-    const JsonValue of(document);
-    const JsonValue list = of["tokens"], counts = of["counts"];
+    const JsonValue description(document);
+    const JsonValue list = description["tokens"], counts = description["counts"];
     if (counts.size() != list.size())
         counts.fail(fmt::format("expected a count for each of {} tokens, got {}", list.size(), counts.size()));
     std::vector<std::string> tokens;
-    std::vector<std::int64_t> of_each;
+    std::vector<std::int64_t> token_counts;
     for (std::size_t i = 0; i < list.size(); ++i) {
         tokens.push_back(list.at(i).string());
-        of_each.push_back(counts.at(i).integer(0, INT64_MAX));
+        token_counts.push_back(counts.at(i).integer(0, INT64_MAX));
     }
     std::optional<std::string> unk_token;
-    if (of.has("unk_token")) unk_token = of["unk_token"].string();
+    if (description.has("unk_token")) unk_token = description["unk_token"].string();
     try {
-        return Vocabulary(std::move(tokens), std::move(unk_token), std::move(of_each));
+        return Vocabulary(std::move(tokens), std::move(unk_token), std::move(token_counts));
     } catch (const ValueError& error) {
-        of.fail(error.what());
+        description.fail(error.what());
     }
 }
 
@@ -168,23 +168,23 @@ std::vector<std::string> words(std::string_view text) {
     const std::string valid = to_valid(text);
     const auto kind = [](char32_t c) { return is_word(c) ? 1 : is_whitespace(c) ? 0 : 2; };
     std::vector<std::string> out;
-    for (std::size_t at = 0, begin = 0; at < valid.size();) {
-        const Decoded one = decode_at(valid, at);
-        const int of = kind(one.c);
-        at += one.size;
-        if (at < valid.size() && kind(decode_at(valid, at).c) == of) continue;
-        if (of != 0) out.push_back(valid.substr(begin, at - begin));
-        begin = at;
+    for (std::size_t pos = 0, begin = 0; pos < valid.size();) {
+        const Decoded decoded = decode_at(valid, pos);
+        const int current_kind = kind(decoded.c);
+        pos += decoded.size;
+        if (pos < valid.size() && kind(decode_at(valid, pos).c) == current_kind) continue;
+        if (current_kind != 0) out.push_back(valid.substr(begin, pos - begin));
+        begin = pos;
     }
     return out;
 }
 
 std::vector<std::string> characters(std::string_view text) {
     std::vector<std::string> out;
-    for (std::size_t at = 0; at < text.size();) {
-        const Decoded one = decode_any(text, at);
-        out.push_back(utf8(one.c));
-        at += one.size;
+    for (std::size_t pos = 0; pos < text.size();) {
+        const Decoded decoded = decode_any(text, pos);
+        out.push_back(utf8(decoded.c));
+        pos += decoded.size;
     }
     return out;
 }
@@ -193,13 +193,13 @@ std::vector<std::string> split_whitespace(std::string_view text) {
     const std::string valid = to_valid(text);
     std::vector<std::string> out;
     std::size_t begin = 0;
-    for (std::size_t at = 0; at <= valid.size();) {
-        const Decoded one = at < valid.size() ? decode_at(valid, at) : Decoded{U' ', 1};
-        if (is_whitespace(one.c)) {
-            if (at > begin) out.push_back(valid.substr(begin, at - begin));
-            begin = at + one.size;
+    for (std::size_t pos = 0; pos <= valid.size();) {
+        const Decoded decoded = pos < valid.size() ? decode_at(valid, pos) : Decoded{U' ', 1};
+        if (is_whitespace(decoded.c)) {
+            if (pos > begin) out.push_back(valid.substr(begin, pos - begin));
+            begin = pos + decoded.size;
         }
-        at += one.size;
+        pos += decoded.size;
     }
     return out;
 }

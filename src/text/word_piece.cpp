@@ -12,23 +12,23 @@ namespace {
 
 class WordPiece : public Model {
   public:
-    WordPiece(TokenTable table, std::string unk_token, std::string prefix, std::size_t longest)
-        : unk_token_(std::move(unk_token)), prefix_(std::move(prefix)), longest_(longest) {
+    WordPiece(TokenTable table, std::string unk_token, std::string prefix, std::size_t max_characters)
+        : unk_token_(std::move(unk_token)), prefix_(std::move(prefix)), max_characters_(max_characters) {
         table_ = std::move(table);
-        for (const auto& [token, id] : table_.sorted()) longest_token_ = std::max(longest_token_, token.size());
+        for (const auto& [token, id] : table_.sorted()) max_token_bytes_ = std::max(max_token_bytes_, token.size());
     }
 
     void tokenize(std::string_view piece, data::Random*, std::vector<ModelToken>& out) const override {
         if (piece.empty()) return;
         const std::size_t first = out.size();
         const auto size = static_cast<std::uint32_t>(piece.size());
-        bool known = count_characters(piece) <= longest_;
+        bool matched = count_characters(piece) <= max_characters_;
         std::string candidate;
-        for (std::size_t begin = 0; known && begin < piece.size();) {
+        for (std::size_t begin = 0; matched && begin < piece.size();) {
             candidate = begin > 0 ? prefix_ : std::string();
             const std::size_t prefix = candidate.size();
             // No token is longer than the longest.
-            std::size_t end = std::min(piece.size(), begin + longest_token_ + 1);
+            std::size_t end = std::min(piece.size(), begin + max_token_bytes_ + 1);
             while (end < piece.size() && (static_cast<unsigned char>(piece[end]) & 0xC0) == 0x80) --end;
             candidate += piece.substr(begin, end - begin);
             std::optional<Id> id;
@@ -36,11 +36,11 @@ class WordPiece : public Model {
                 end -= decode_before(piece, end).size;
                 candidate.resize(prefix + end - begin);
             }
-            known = id.has_value();
-            if (known) out.push_back({*id, static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(end)});
+            matched = id.has_value();
+            if (matched) out.push_back({*id, static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(end)});
             begin = end;
         }
-        if (known) return;
+        if (matched) return;
         out.resize(first);
         const std::optional<Id> unknown = table_.id(unk_token_);
         if (!unknown)
@@ -51,17 +51,17 @@ class WordPiece : public Model {
     [[nodiscard]] std::string to_json() const override {
         return fmt::format(R"({{"type":"WordPiece","unk_token":{},"continuing_subword_prefix":{},)"
                            R"("max_input_chars_per_word":{},"vocab":{}}})",
-                           json_string(unk_token_), json_string(prefix_), longest_, vocab_json(table_));
+                           json_string(unk_token_), json_string(prefix_), max_characters_, vocab_json(table_));
     }
 
     [[nodiscard]] std::shared_ptr<const Model> train(const Counts& words, const TrainOptions& options) const override {
         TrainedMerges trained = train_merges(words, options, prefix_, "");
-        return std::make_shared<const WordPiece>(std::move(trained.table), unk_token_, prefix_, longest_);
+        return std::make_shared<const WordPiece>(std::move(trained.table), unk_token_, prefix_, max_characters_);
     }
 
   private:
     std::string unk_token_, prefix_;
-    std::size_t longest_, longest_token_ = 0;
+    std::size_t max_characters_, max_token_bytes_ = 0;
 };
 
 class WordLevel : public Model {
@@ -102,21 +102,23 @@ class WordLevel : public Model {
 
 }  // namespace
 
-std::shared_ptr<const Model> make_word_piece(const JsonValue& of) {
+std::shared_ptr<const Model> make_word_piece(const JsonValue& description) {
     // Each prefix of a word is looked up until one is a token.
-    constexpr std::size_t kLongestToken = 1000;
-    TokenTable table = read_vocab(of["vocab"]);
+    constexpr std::size_t kMaxTokenBytes = 1000;
+    TokenTable table = read_vocab(description["vocab"]);
     for (const auto& [token, id] : table.sorted())
-        if (token.size() > kLongestToken)
-            of["vocab"].fail(
-                fmt::format("expected tokens of at most {} bytes, got one of {}", kLongestToken, token.size()));
+        if (token.size() > kMaxTokenBytes)
+            description["vocab"].fail(
+                fmt::format("expected tokens of at most {} bytes, got one of {}", kMaxTokenBytes, token.size()));
     return std::make_shared<const WordPiece>(
-        std::move(table), of.string("unk_token", "[UNK]"), of.string("continuing_subword_prefix", "##"),
-        static_cast<std::size_t>(of.integer("max_input_chars_per_word", 0, INT64_C(1) << 40, 100)));
+        std::move(table), description.string("unk_token", "[UNK]"),
+        description.string("continuing_subword_prefix", "##"),
+        static_cast<std::size_t>(description.integer("max_input_chars_per_word", 0, INT64_C(1) << 40, 100)));
 }
 
-std::shared_ptr<const Model> make_word_level(const JsonValue& of) {
-    return std::make_shared<const WordLevel>(read_vocab(of["vocab"]), of.string("unk_token", "<unk>"));
+std::shared_ptr<const Model> make_word_level(const JsonValue& description) {
+    return std::make_shared<const WordLevel>(read_vocab(description["vocab"]),
+                                             description.string("unk_token", "<unk>"));
 }
 
 }  // namespace declivity::text

@@ -73,8 +73,10 @@ void Checkpoint::on_end(Trainer& trainer) {
 }
 
 void LearningRate::on_begin(Trainer& trainer) {
-    const auto is_ours = [this](const NamedOptimizer& named_optimizer) { return named_optimizer.name == optimizer_; };
-    if (!optimizer_.empty() && std::ranges::none_of(trainer.optimizers(), is_ours))
+    const auto matches_name = [this](const NamedOptimizer& named_optimizer) {
+        return named_optimizer.name == optimizer_;
+    };
+    if (!optimizer_.empty() && std::ranges::none_of(trainer.optimizers(), matches_name))
         throw ValueError(fmt::format("LearningRate: expected an optimizer of the trainer, got '{}'", optimizer_));
 }
 
@@ -151,12 +153,12 @@ void LearningCurvePicture::on_begin(Trainer& trainer) {
 void LearningCurvePicture::after_epoch(Trainer& trainer, const EpochMetrics& metrics) {
     const auto& history = trainer.progress().history;
     LearningCurve curve{.title = options_.title};
-    const auto draw = [&](const std::vector<std::string>& wanted, const std::string& end, std::vector<Series>& into) {
-        for (const std::string& metric : wanted) {
+    const auto draw = [&](const std::vector<std::string>& selected, const std::string& end, std::vector<Series>& into) {
+        for (const std::string& metric : selected) {
             (void)metric_of("LearningCurvePicture", metrics, metric);
             into.push_back(series_of(history, metric, metric));
         }
-        if (!wanted.empty()) return;
+        if (!selected.empty()) return;
         for (const std::string& name : names_in(history))
             if (name.ends_with("_" + end))
                 into.push_back(series_of(history, name, name.substr(0, name.size() - end.size() - 1)));

@@ -30,27 +30,27 @@ constexpr std::int64_t kVersion = 3;
 constexpr std::int64_t kOldVersion = 2;
 
 /// JSON has no infinities and NaN.
-json number(double value) {
+json json_number(double value) {
     if (std::isfinite(value)) return value;
     return std::isnan(value) ? json() : json(value > 0 ? "inf" : "-inf");
 }
 
 json to_json(const EpochMetrics& metrics) {
     json row = json::array({metrics.epoch});
-    for (const auto& [name, value] : metrics) row.push_back({name, number(value)});
+    for (const auto& [name, value] : metrics) row.push_back({name, json_number(value)});
     return row;
 }
 
 template <class Named>
-std::vector<std::string> names_of(const std::vector<Named>& all) {
+std::vector<std::string> names_of(const std::vector<Named>& items) {
     std::vector<std::string> names;
-    for (const Named& item : all) names.push_back(item.name);
+    for (const Named& item : items) names.push_back(item.name);
     return names;
 }
 
 /// Prefix of the tensors of a module or optimizer: "model.", or "modules.generator." of several.
 std::string prefix_of(const Trainer::State& state, const char* kind, const std::string& name) {
-    return state.of_model() ? name + "." : fmt::format("{}.{}.", kind, name);
+    return state.has_model() ? name + "." : fmt::format("{}.{}.", kind, name);
 }
 
 /// Tensors of one part, without its prefix.
@@ -128,7 +128,7 @@ class RecordReader {
     /// @throws FormatError if it is not a JSON object, or nested deeper than a record
     RecordReader(std::string path, const std::string& text) : path_(std::move(path)) {
         root_ = declivity::detail::parse_json(path_, text);
-        if (!root_.is_object()) fail("expected an object, got " + shown(root_));
+        if (!root_.is_object()) fail("expected an object, got " + abbreviated(root_));
     }
 
     [[nodiscard]] Record read(const Trainer::State& state) const {
@@ -149,11 +149,11 @@ class RecordReader {
         out.progress.step = integer(root_, "step", 0, kLargest);
         read_history(out);
         const json& random = list(root_, "random", 2);
-        out.random = {whole(random[0], "random"), whole(random[1], "random")};
+        out.random = {unsigned_integer(random[0], "random"), unsigned_integer(random[1], "random")};
         read_run(out);
         read_sums(out);
         const json& classification = member(root_, "classification");
-        if (!classification.is_null()) out.classification = truth(classification, "classification");
+        if (!classification.is_null()) out.classification = boolean(classification, "classification");
         return out;
     }
 
@@ -164,7 +164,7 @@ class RecordReader {
     [[noreturn]] void fail(const std::string& what) const {
         throw FormatError(path_, 8, fmt::format("the record of a checkpoint is wrong: {}", what));
     }
-    static std::string shown(const json& value) {
+    static std::string abbreviated(const json& value) {
         std::string text = value.dump(-1, ' ', false, json::error_handler_t::replace);
         return text.size() <= 60 ? text : fmt::format("{} of {} characters", value.type_name(), text.size());
     }
@@ -176,39 +176,41 @@ class RecordReader {
     }
     [[nodiscard]] const json& list(const json& object, const char* name) const {
         const json& value = member(object, name);
-        if (!value.is_array()) fail(fmt::format("expected a list as '{}', got {}", name, shown(value)));
+        if (!value.is_array()) fail(fmt::format("expected a list as '{}', got {}", name, abbreviated(value)));
         return value;
     }
     [[nodiscard]] const json& list(const json& object, const char* name, std::size_t size) const {
         const json& value = list(object, name);
-        if (value.size() != size) fail(fmt::format("expected a list of {} as '{}', got {}", size, name, shown(value)));
+        if (value.size() != size)
+            fail(fmt::format("expected a list of {} as '{}', got {}", size, name, abbreviated(value)));
         return value;
     }
-    [[nodiscard]] std::int64_t integer(const json& value, std::string_view name, std::int64_t least,
-                                       std::int64_t most) const {
+    [[nodiscard]] std::int64_t integer(const json& value, std::string_view name, std::int64_t min_value,
+                                       std::int64_t max_value) const {
         // Numbers above 2^63 are unsigned.
         const bool fits =
             value.is_number_integer() &&
             (!value.is_number_unsigned() || value.get<std::uint64_t>() <= static_cast<std::uint64_t>(kLargest));
-        if (!fits || value.get<std::int64_t>() < least || value.get<std::int64_t>() > most)
-            fail(fmt::format("expected an integer in [{}, {}] as '{}', got {}", least, most, name, shown(value)));
+        if (!fits || value.get<std::int64_t>() < min_value || value.get<std::int64_t>() > max_value)
+            fail(fmt::format("expected an integer in [{}, {}] as '{}', got {}", min_value, max_value, name,
+                             abbreviated(value)));
         return value.get<std::int64_t>();
     }
-    [[nodiscard]] std::int64_t integer(const json& object, const char* name, std::int64_t least,
-                                       std::int64_t most) const {
-        return integer(member(object, name), std::string_view(name), least, most);
+    [[nodiscard]] std::int64_t integer(const json& object, const char* name, std::int64_t min_value,
+                                       std::int64_t max_value) const {
+        return integer(member(object, name), std::string_view(name), min_value, max_value);
     }
-    [[nodiscard]] std::uint64_t whole(const json& value, std::string_view name) const {
+    [[nodiscard]] std::uint64_t unsigned_integer(const json& value, std::string_view name) const {
         if (!value.is_number_unsigned())
-            fail(fmt::format("expected non-negative 64-bit integers as '{}', got {}", name, shown(value)));
+            fail(fmt::format("expected non-negative 64-bit integers as '{}', got {}", name, abbreviated(value)));
         return value.get<std::uint64_t>();
     }
-    [[nodiscard]] bool truth(const json& value, std::string_view name) const {
-        if (!value.is_boolean()) fail(fmt::format("expected true or false as '{}', got {}", name, shown(value)));
+    [[nodiscard]] bool boolean(const json& value, std::string_view name) const {
+        if (!value.is_boolean()) fail(fmt::format("expected true or false as '{}', got {}", name, abbreviated(value)));
         return value.get<bool>();
     }
     [[nodiscard]] std::string text(const json& value, std::string_view name) const {
-        if (!value.is_string()) fail(fmt::format("expected strings as '{}', got {}", name, shown(value)));
+        if (!value.is_string()) fail(fmt::format("expected strings as '{}', got {}", name, abbreviated(value)));
         return value.get<std::string>();
     }
     [[nodiscard]] double metric(const json& value) const {
@@ -217,33 +219,35 @@ class RecordReader {
         if (value == "-inf") return -INFINITY;
         if (!value.is_number())
             fail(fmt::format("expected a number, null, \"inf\" or \"-inf\" as a metric of 'history', got {}",
-                             shown(value)));
+                             abbreviated(value)));
         return value.get<double>();
     }
 
-    void require_names(const char* kind, const std::vector<std::string>& wanted) const {
+    void require_names(const char* kind, const std::vector<std::string>& expected) const {
         std::vector<std::string> saved;
         for (const json& name : list(root_, kind)) saved.push_back(text(name, kind));
-        if (saved != wanted)
+        if (saved != expected)
             throw ValueError(fmt::format("Trainer::load: expected a checkpoint with the {} {}, got {}{}", kind,
-                                         json(wanted).dump(-1, ' ', false, json::error_handler_t::replace),
-                                         shown(member(root_, kind)), in_file()));
+                                         json(expected).dump(-1, ' ', false, json::error_handler_t::replace),
+                                         abbreviated(member(root_, kind)), in_file()));
     }
     [[nodiscard]] std::string in_file() const { return fmt::format(" in '{}'", path_); }
 
     void read_generators(const Trainer::State& state, Record& out) const {
         const json& generators = member(root_, "generators");
-        if (!generators.is_object()) fail(fmt::format("expected an object as 'generators', got {}", shown(generators)));
+        if (!generators.is_object())
+            fail(fmt::format("expected an object as 'generators', got {}", abbreviated(generators)));
         std::vector<std::string> saved;
-        for (const auto& [name, place] : generators.items()) saved.push_back(name);
-        std::vector<std::string> wanted = names_of(state.generators);
-        std::ranges::sort(wanted);  // in the order of JSON object keys
-        if (saved != wanted)
+        for (const auto& [name, position] : generators.items()) saved.push_back(name);
+        std::vector<std::string> expected = names_of(state.generators);
+        std::ranges::sort(expected);  // in the order of JSON object keys
+        if (saved != expected)
             throw ValueError(fmt::format("Trainer::load: expected a checkpoint with the generators {}, got {}{}",
-                                         wanted, saved, in_file()));
+                                         expected, saved, in_file()));
         for (const NamedGenerator& generator : state.generators) {
-            const json& place = list(generators, generator.name.c_str(), 2);
-            out.generators.emplace_back(whole(place[0], generator.name), whole(place[1], generator.name));
+            const json& position = list(generators, generator.name.c_str(), 2);
+            out.generators.emplace_back(unsigned_integer(position[0], generator.name),
+                                        unsigned_integer(position[1], generator.name));
         }
     }
 
@@ -252,14 +256,14 @@ class RecordReader {
         for (const json& row : history) {
             EpochMetrics metrics;
             if (!row.is_array() || row.empty())
-                fail(fmt::format("expected an epoch and its metrics in 'history', got {}", shown(row)));
+                fail(fmt::format("expected an epoch and its metrics in 'history', got {}", abbreviated(row)));
             metrics.epoch = integer(row[0], std::string_view("an epoch of history"), 1, out.progress.epoch);
             if (!out.progress.history.empty() && metrics.epoch <= out.progress.history.back().epoch)
                 fail(fmt::format("expected the epochs of 'history' in order, got {} after {}", metrics.epoch,
                                  out.progress.history.back().epoch));
             for (std::size_t i = 1; i < row.size(); ++i) {
                 if (!row[i].is_array() || row[i].size() != 2)
-                    fail(fmt::format("expected names with a number each in 'history', got {}", shown(row[i])));
+                    fail(fmt::format("expected names with a number each in 'history', got {}", abbreviated(row[i])));
                 std::string name = text(row[i][0], "history");
                 if (name.empty() || metrics.has(name))
                     fail(fmt::format("expected each metric of 'history' once, got '{}' twice", name));
@@ -272,11 +276,11 @@ class RecordReader {
     void read_run(Record& out) const {
         const json& run = list(root_, "run", 5);
         constexpr std::string_view name = "run";
-        out.run.seed = whole(run[0], name);
+        out.run.seed = unsigned_integer(run[0], name);
         out.run.batch = integer(run[1], name, 0, kLargest);
         out.run.examples = integer(run[2], name, 0, kLargest);
         out.run.accumulate = integer(run[3], name, 1, kLargest);
-        out.run.shuffle = truth(run[4], name);
+        out.run.shuffle = boolean(run[4], name);
         // A trainer saved before its first fit has none.
         if (out.progress.batch > 0 && (out.run.batch < 1 || out.run.examples < 1 || out.progress.step < 1))
             fail(
@@ -292,7 +296,7 @@ class RecordReader {
         for (const json& name : sums) {
             out.sums.push_back(text(name, "sums"));
             if (!Sums::is_name(out.sums.back()) || std::ranges::count(out.sums, out.sums.back()) > 1)
-                fail(fmt::format("expected names of metrics as 'sums', each once, got {}", shown(name)));
+                fail(fmt::format("expected names of metrics as 'sums', each once, got {}", abbreviated(name)));
         }
     }
 
@@ -320,14 +324,14 @@ Tensor old_totals(const io::Safetensors& content, const Trainer::State& state, c
     const std::vector<float> saved = tensor_of(content, "trainer.totals", two, path).to_vector<float>();
     const double examples = std::min(static_cast<double>(record.progress.batch) * static_cast<double>(record.run.batch),
                                      static_cast<double>(record.run.examples));
-    const auto counted = static_cast<float>(examples);
-    return Tensor::from<float>({saved[0], saved[1], counted, counted}, {4}, state.device);
+    const auto example_count = static_cast<float>(examples);
+    return Tensor::from<float>({saved[0], saved[1], example_count, example_count}, {4}, state.device);
 }
 
 /// State of modules and optimizers before loading, to restore it if a later part fails.
-class Before {
+class SavedState {
   public:
-    explicit Before(const Trainer::State& state) {
+    explicit SavedState(const Trainer::State& state) {
         for (const NamedModule& named_module : state.modules)
             modules_.push_back(copy_of(named_module.module.state_dict()));
         for (const NamedOptimizer& named_optimizer : state.optimizers)
@@ -372,14 +376,14 @@ void Trainer::load(const std::filesystem::path& path) {
         for (const auto& [name, tensor] : named_metric.metric->state())
             metrics.emplace_back(tensor, tensor_of(content, fmt::format("metrics.{}.{}", named_metric.name, name),
                                                    tensor, path.string()));
-    const Before before(state);
+    const SavedState previous_state(state);
     try {
         for (const auto& [name, module] : state.modules)
             module.load_state_dict(part(content, prefix_of(state, "modules", name), state.device));
         for (const auto& [name, optimizer] : state.optimizers)
             optimizer.load_state_dict(part(content, prefix_of(state, "optimizers", name), state.device));
     } catch (...) {
-        before.restore(state);
+        previous_state.restore(state);
         throw;
     }
     for (auto& [tensor, value] : metrics) tensor.copy_(value);

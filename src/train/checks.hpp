@@ -19,21 +19,21 @@ DType type_of(const nn::Module& model);
 /// outputs to f32, for loss and metrics.
 Tensor outputs_of(const Model& model, DType dtype, std::vector<Tensor> inputs);
 
-/// Label statistics noted by ops::add_classification, on the host.
-using NotedLabels = std::array<std::int64_t, 4>;
+/// Label statistics of ops::add_classification, on the host.
+using LabelErrors = std::array<std::int64_t, 4>;
 
-/// Labels that may be out of range: those noted; or, for scores (N, C, ...) and an integer target (N, ...), a few of
-/// those outside of [0, C). The latter synchronises.
-std::vector<std::int64_t> suspects(const NotedLabels& noted);
-std::vector<std::int64_t> suspects(const Tensor& scores, const Tensor& target);
+/// Labels that may be out of range: those that the device recorded; or, for scores (N, C, ...) and an integer target
+/// (N, ...), a few of those outside of [0, C). The latter synchronises.
+std::vector<std::int64_t> suspect_labels(const LabelErrors& label_errors);
+std::vector<std::int64_t> suspect_labels(const Tensor& scores, const Tensor& target);
 
-/// One of the suspected labels for which the loss gives NaN or throws, whatever the scores; none if the loss ignores
+/// One of the suspect labels for which the loss gives NaN or throws, whatever the scores; none if the loss ignores
 /// all of them.
 /// @param scores (N, C, ...), whose values do not matter; @param type of the labels
 std::optional<std::int64_t> refused_label(const Loss& loss, const Tensor& scores, DType type,
-                                          const std::vector<std::int64_t>& suspected);
+                                          const std::vector<std::int64_t>& suspects);
 
 /// Checks the labels after an evaluation. @throws ValueError if the loss rejects one of them
-void require_labels(const Loss& loss, const Tensor& scores, DType type, const Tensor& noted);
+void require_labels(const Loss& loss, const Tensor& scores, DType type, const Tensor& label_errors);
 
 }  // namespace declivity::train

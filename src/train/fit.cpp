@@ -48,7 +48,7 @@ void check(const FitOptions& options, const Trainer::State& state) {
     if (options.accumulate < 1)
         throw ValueError(fmt::format("Trainer::fit: expected accumulate, batches a step, of at least 1, got {}",
                                      options.accumulate));
-    if (!state.of_model() && (options.accumulate != 1 || options.clip_norm != 0))
+    if (!state.has_model() && (options.accumulate != 1 || options.clip_norm != 0))
         throw ValueError(
             "Trainer::fit: expected accumulate and clip_norm only with a model and a loss; a step of the program's own "
             "accumulates and clips gradients itself");
@@ -66,7 +66,7 @@ FitScope::FitScope(Trainer::State& state, const FitOptions& options) : state_(st
             "thread");
     try {
         state.guard.fill_(0);
-        state.noted.fill_(0);
+        state.label_errors.fill_(0);
         for (const auto& [name, optimizer] : state.optimizers) optimizer.set_guard(state.guard);
     } catch (...) {
         state.fitting = false;
@@ -99,10 +99,10 @@ Fit::Fit(Trainer& trainer, Trainer::State& state, const data::Dataset& train,
                       .sampler = options.sampler,
                       .threads = options.loader_threads,
                       .device = state.device}),
-      own_(state, StepOf::Purpose::train, state.sums),
-      step_(captured(!state.of_model()         ? &Fit::own_step
-                     : options.accumulate == 1 ? &Fit::model_step
-                                               : &Fit::add_gradients)),
+      step_context_(state, StepOf::Purpose::train, state.sums),
+      step_(make_captured(!state.has_model()        ? &Fit::custom_step
+                          : options.accumulate == 1 ? &Fit::model_step
+                                                    : &Fit::add_gradients)),
       apply_([this](const std::vector<Tensor>&) { return apply_gradients(), std::vector<Tensor>{}; },
              {.when_refused = WhenRefused::run, .warmup_captures = 2, .device = state.device}),
       begin_([this](const std::vector<Tensor>&) { return begin_group(), std::vector<Tensor>{}; },
@@ -117,7 +117,7 @@ Fit::Fit(Trainer& trainer, Trainer::State& state, const data::Dataset& train,
                 fmt::format("Trainer::fit: expected names of validation sets, without commas, each once and "
                             "none of them 'train', got '{}'",
                             name));
-    if (!state.of_model() && !state.evaluate && !validation.empty())
+    if (!state.has_model() && !state.evaluate && !validation.empty())
         throw ValueError("Trainer::fit: expected a trainer with Parts::evaluate for validation sets, got one without");
     const Trainer::State::Run run{options.seed, options.batch, train.size(), options.accumulate, options.shuffle};
     if (state_.progress.batch > 0 && !(run == state_.run))
@@ -135,7 +135,7 @@ Fit::Fit(Trainer& trainer, Trainer::State& state, const data::Dataset& train,
     state_.require_finite = [this] { require_finite(); };
 }
 
-CapturedStep Fit::captured(void (Fit::*commands)(const data::Batch&)) {
+CapturedStep Fit::make_captured(void (Fit::*commands)(const data::Batch&)) {
     return CapturedStep(
         [this, commands](const std::vector<Tensor>& tensors) {
             (this->*commands)(current_->with(tensors));
@@ -156,20 +156,21 @@ bool Fit::run() {
     for (const auto& [name, module] : state_.modules) trained.push_back(&module);
     const nn::detail::RefuseUnregisteredCalls refuse(trained);
     if (options_.epochs > 0 && state_.progress.epoch >= options_.epochs)
-        bar_.note(
+        bar_.print_line(
             fmt::format("nothing to do: {} of {} epochs are complete (FitOptions::epochs counts those of earlier fits "
                         "and of checkpoints)",
                         state_.progress.epoch, options_.epochs));
     state_.planned_steps = options_.epochs * ((loader_.batches() + options_.accumulate - 1) / options_.accumulate);
     for (const auto& callback : options_.callbacks) callback->on_begin(trainer_);
     state_.set_training(true);
-    if (const std::int64_t left = loader_.batches() % options_.accumulate; options_.accumulate > 1 && left > 0)
-        bar_.note(fmt::format("{} batches in steps of {}: the last step of an epoch takes {}", loader_.batches(),
-                              options_.accumulate, left));
+    if (const std::int64_t remaining = loader_.batches() % options_.accumulate;
+        options_.accumulate > 1 && remaining > 0)
+        bar_.print_line(fmt::format("{} batches in steps of {}: the last step of an epoch takes {}", loader_.batches(),
+                                    options_.accumulate, remaining));
     while (state_.progress.epoch < options_.epochs && !ended()) run_epoch();
     for (const auto& callback : options_.callbacks) callback->on_end(trainer_);
     if (detail::InterruptGuard::interrupted())
-        bar_.note(
+        bar_.print_line(
             fmt::format("interrupted in epoch {} after step {}", state_.progress.epoch + 1, state_.progress.step));
     return state_.progress.epoch >= options_.epochs && !detail::InterruptGuard::interrupted();
 }
@@ -189,12 +190,12 @@ void Fit::begin_epoch() {
     steps_before_epoch_ = progress.step - done;
     generators_.clear();
     if (!rollback_) {
-        std::vector<Tensor> buffers, always{state_.totals, state_.sums.values()};
+        std::vector<Tensor> buffers, always_changing{state_.totals, state_.sums.values()};
         for (const auto& [name, module] : state_.modules)
             for (const auto& [path, buffer] : module.named_buffers()) buffers.push_back(buffer);
         for (const NamedMetric& named_metric : state_.metrics)
-            for (const auto& [path, tensor] : named_metric.metric->state()) always.push_back(tensor);
-        rollback_.emplace(buffers, always, state_.guard);
+            for (const auto& [path, tensor] : named_metric.metric->state()) always_changing.push_back(tensor);
+        rollback_.emplace(buffers, always_changing, state_.guard);
     }
     step_.confirm();  // callbacks may have changed what a step does
     apply_.confirm();
@@ -213,11 +214,11 @@ void Fit::run_epoch() {
         next_report = progress.batch / kReportEvery + 1;
         Report& earlier = reports[1 - current];
         read(earlier);
-        reports[current].ask(state_);
+        reports[current].request(state_);
         current = 1 - current;
     }
     Report last;
-    last.ask(state_);
+    last.request(state_);
     read(last);
     if (progress.batch < loader_.batches()) return;
     end_epoch(last, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
@@ -255,7 +256,7 @@ void Fit::step() {
     for (const auto& callback : options_.callbacks) callback->before_step(trainer_);
     const std::int64_t first = state_.progress.batch;
     try {
-        one_step();
+        run_step();
     } catch (...) {
         undo(first);
         throw;
@@ -264,12 +265,12 @@ void Fit::step() {
     for (const auto& callback : options_.callbacks) callback->after_step(trainer_);
 }
 
-void Fit::one_step() {
+void Fit::run_step() {
     saved_ = false;
-    if (options_.accumulate > 1) return accumulated();
+    if (options_.accumulate > 1) return run_accumulated_step();
     const data::Batch batch = next_batch();
     save_for_rollback();
-    one_batch(batch);
+    run_batch(batch);
 }
 
 void Fit::save_for_rollback() {
@@ -278,19 +279,19 @@ void Fit::save_for_rollback() {
     saved_ = true;
 }
 
-void Fit::one_batch(const data::Batch& batch) {
-    own_.begin(batch.size);
-    note_generators();
+void Fit::run_batch(const data::Batch& batch) {
+    step_context_.begin(batch.size);
+    save_generators();
     call(step_, batch);
     ++state_.progress.batch;
     ++batches_;
 }
 
-void Fit::note_generators() {
-    Generators now{state_.progress.batch, random_state(state_.device), {}};
+void Fit::save_generators() {
+    Generators current{state_.progress.batch, random_state(state_.device), {}};
     for (const auto& [name, generator] : state_.generators)
-        now.named.emplace_back(generator.seed(), generator.position());
-    generators_.push_back(std::move(now));
+        current.named.emplace_back(generator.seed(), generator.position());
+    generators_.push_back(std::move(current));
     // Limits how far the device may be behind.
     if (std::ssize(generators_) > 4 * std::max(kReportEvery, options_.accumulate)) generators_.pop_front();
 }
@@ -303,19 +304,19 @@ void Fit::restore_generators(std::int64_t batch) {
         state_.generators[i].generator.manual_seed(found->named[i].first).set_position(found->named[i].second);
 }
 
-void Fit::roll_back(std::int64_t first, bool began) {
+void Fit::roll_back(std::int64_t first, bool started) {
     state_.progress.batch = first;
     state_.progress.step = steps_before_epoch_ + first / options_.accumulate;
-    if (!began) return;
+    if (!started) return;
     restore_generators(first);
     rollback_->restore();
 }
 
 void Fit::undo(std::int64_t first) noexcept {
     try {
-        const std::int32_t noted = state_.guard.to_vector<std::int32_t>()[0];
-        // A step before this one may have been noted.
-        if (noted > 0) roll_back(step_begin(place_of(noted)), true);
+        const std::int32_t failed_batch = state_.guard.to_vector<std::int32_t>()[0];
+        // The guard may have recorded an earlier step.
+        if (failed_batch > 0) roll_back(step_begin(epoch_batch(failed_batch)), true);
         else roll_back(first, saved_);
     } catch (...) {  // the device is lost: at least the counts are right
         state_.progress.batch = first;
@@ -330,7 +331,7 @@ void Fit::call(CapturedStep& captured, const data::Batch& batch) {
         state_.replays.replayed = step_.replayed();
         if (state_.replays.refused.empty()) state_.replays.refused = step_.refused();
     } else {
-        if (!state_.of_model()) own_step(batch);
+        if (!state_.has_model()) custom_step(batch);
         else if (options_.accumulate == 1) model_step(batch);
         else add_gradients(batch);
         state_.replays.refused = "FitOptions::record is false";
@@ -338,7 +339,7 @@ void Fit::call(CapturedStep& captured, const data::Batch& batch) {
     current_ = nullptr;
 }
 
-void Fit::accumulated() {
+void Fit::run_accumulated_step() {
     const std::int64_t first = state_.progress.batch;
     const std::int64_t end = std::min(first + options_.accumulate, loader_.batches());
     if (!weights_.defined()) {
@@ -355,7 +356,7 @@ void Fit::accumulated() {
     const bool may_capture = capture_.value_or(true);
     if (may_capture) begin_({});
     else begin_group();
-    for (std::int64_t i = first; i < end; ++i) one_batch(next_batch());
+    for (std::int64_t i = first; i < end; ++i) run_batch(next_batch());
     if (may_capture && step_.refused().empty()) apply_({});
     else apply_gradients();
 }
@@ -375,7 +376,7 @@ void Fit::add_gradients(const data::Batch& batch) {
     check_loss(outcome.loss, weight, state_.guard, false);
     outcome.loss.backward();
     const NoGrad no_grad;
-    sums_of_losses_ = weight.is_sum;
+    loss_is_sum_ = weight.is_sum;
     for (Accumulated& accumulated : sums_) {
         Tensor gradient = accumulated.parameter.grad();
         if (!gradient.defined()) continue;
@@ -383,14 +384,14 @@ void Fit::add_gradients(const data::Batch& batch) {
         if (!weight.is_sum && !weight.tensor.defined()) {
             gradient = gradient * weight.count;
         } else if (!weight.is_sum) {  // gradients of an empty mean may be NaN, and have weight 0
-            const Tensor by = weight.tensor.to(gradient.dtype());
-            gradient = where(by == 0, 0, gradient * by);
+            const Tensor factor = weight.tensor.to(gradient.dtype());
+            gradient = where(factor == 0, 0, gradient * factor);
         }
         accumulated.sum.add_(gradient);
         accumulated.used = true;
     }
     weights_.add_(weight.on(state_.device));
-    state_.measure(outcome, batch, state_.classification, state_.totals, state_.noted, state_.sums);
+    state_.measure(outcome, batch, state_.classification, state_.totals, state_.label_errors, state_.sums);
 }
 
 void Fit::apply_gradients() {
@@ -400,7 +401,7 @@ void Fit::apply_gradients() {
     const Tensor divisor = where(weights_ == 0, 1, weights_);
     for (Accumulated& accumulated : sums_) {
         if (!accumulated.used) continue;
-        if (!sums_of_losses_) accumulated.sum.div_(divisor.to(accumulated.sum.dtype()));
+        if (!loss_is_sum_) accumulated.sum.div_(divisor.to(accumulated.sum.dtype()));
         accumulated.parameter.set_grad(accumulated.sum.to(accumulated.parameter.dtype()));
     }
     ops::skip_weightless(weights_.view(), state_.guard.view());
@@ -422,16 +423,16 @@ void Fit::model_step(const data::Batch& batch) {
     outcome.loss.backward();
     update();
     const NoGrad no_grad;
-    state_.measure(outcome, batch, state_.classification, state_.totals, state_.noted, state_.sums);
+    state_.measure(outcome, batch, state_.classification, state_.totals, state_.label_errors, state_.sums);
 }
 
-void Fit::own_step(const data::Batch& batch) {
+void Fit::custom_step(const data::Batch& batch) {
     refuse_unless_capture_safe();
     if (!state_.classification) state_.classification = false;
     const LossCalls calls;
-    own_.observe(calls);
-    state_.step(own_, batch);
-    own_.end();
+    step_context_.observe(calls);
+    state_.step(step_context_, batch);
+    step_context_.end();
 }
 
 void Fit::refuse_unless_capture_safe() const {
@@ -443,7 +444,7 @@ void Fit::refuse_unless_capture_safe() const {
 /// Reason why a replay may differ from a call of the step; empty if every part is declared capture-safe.
 std::string Fit::not_capture_safe() const {
     if (capture_) return {};  // declared by the program
-    if (!state_.of_model()) return "the step is a function of the program's own (FitOptions::record)";
+    if (!state_.has_model()) return "the step is a function of the program's own (FitOptions::record)";
     if (const std::string module = state_.modules[0].module.not_capture_safe(); !module.empty())
         return fmt::format("{} is not declared capture-safe (nn::Module::capture_safe, FitOptions::record)", module);
     if (!is_of_library(state_.loss)) return "the loss is a function of the program's own (FitOptions::record)";
@@ -462,29 +463,31 @@ std::string Fit::not_capture_safe() const {
 }
 
 void Fit::read(Report& report) {
-    if (!report.asked()) return;
+    if (!report.requested()) return;
     report.wait();
     const auto guard = report.guard();
-    if (guard[0] > 0) throw_non_finite(guard[0], report.noted()[1] == guard[0] ? report.noted() : NotedLabels{});
+    if (guard[0] > 0)
+        throw_non_finite(guard[0], report.label_errors()[1] == guard[0] ? report.label_errors() : LabelErrors{});
     Metrics metrics;
     report.append(metrics, "", state_);
     bar_.update(state_.progress.batch, metrics);
 }
 
 void Fit::require_finite() {
-    const std::int32_t number = state_.guard.to_vector<std::int32_t>()[0];
-    if (number <= 0) return;
-    NotedLabels noted{};
-    state_.noted.copy_to(std::span<std::int64_t>(noted));
-    throw_non_finite(number, noted[1] == number ? noted : NotedLabels{});
+    const std::int32_t failed_batch = state_.guard.to_vector<std::int32_t>()[0];
+    if (failed_batch <= 0) return;
+    LabelErrors label_errors{};
+    state_.label_errors.copy_to(std::span<std::int64_t>(label_errors));
+    throw_non_finite(failed_batch, label_errors[1] == failed_batch ? label_errors : LabelErrors{});
 }
 
-/// @param number of the batch in this fit, from 1; in the current epoch, since the guard is read at the end of each
-/// @param noted statistics of its labels
-void Fit::throw_non_finite(std::int64_t number, const NotedLabels& noted) {
-    const std::int64_t place = place_of(number), first = step_begin(place);
-    const std::int64_t step = steps_before_epoch_ + place / options_.accumulate + 1;
-    const auto undone = [&] {
+/// @param failed_batch number of the batch in this fit, from 1; in the current epoch, since the guard is read at the
+/// end of each
+/// @param label_errors statistics of its labels
+void Fit::throw_non_finite(std::int64_t failed_batch, const LabelErrors& label_errors) {
+    const std::int64_t last_batch = epoch_batch(failed_batch), first = step_begin(last_batch);
+    const std::int64_t step = steps_before_epoch_ + last_batch / options_.accumulate + 1;
+    const auto roll_back_step = [&] {
         try {
             roll_back(first, true);
         } catch (...) {  // the device is lost
@@ -492,14 +495,15 @@ void Fit::throw_non_finite(std::int64_t number, const NotedLabels& noted) {
     };
     try {
         // Accumulated gradients are checked once, after the last batch of a step.
-        for (std::int64_t batch = first; batch <= place; ++batch) {
+        for (std::int64_t batch = first; batch <= last_batch; ++batch) {
             loader_.start(static_cast<std::uint64_t>(state_.progress.epoch), batch);
-            const data::Batch found = next_batch();
+            const data::Batch replayed_batch = next_batch();
             restore_generators(batch);
-            throw_loss_not_finite(state_, found, noted, step, state_.progress.epoch + 1, batch == place);
+            throw_loss_not_finite(state_, replayed_batch, label_errors, step, state_.progress.epoch + 1,
+                                  batch == last_batch);
         }
     } catch (...) {
-        undone();
+        roll_back_step();
         throw;
     }
     throw Error("Trainer::fit: expected to find a step that was not finite");

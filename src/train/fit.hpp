@@ -50,18 +50,18 @@ class Fit {
     void begin_epoch();
     void end_epoch(const Report& last, double seconds);
     void step();
-    void one_step();
+    void run_step();
     void save_for_rollback();
-    void one_batch(const data::Batch& batch);
-    void accumulated();
+    void run_batch(const data::Batch& batch);
+    void run_accumulated_step();
     [[nodiscard]] data::Batch next_batch();
 
     /// Calls a captured step, or replays it.
     void call(CapturedStep& captured, const data::Batch& batch);
-    CapturedStep captured(void (Fit::*commands)(const data::Batch&));
+    CapturedStep make_captured(void (Fit::*commands)(const data::Batch&));
     // The device work of the captured steps.
     void model_step(const data::Batch& batch);
-    void own_step(const data::Batch& batch);
+    void custom_step(const data::Batch& batch);
     void add_gradients(const data::Batch& batch);
     void begin_group();
     void apply_gradients();
@@ -71,16 +71,16 @@ class Fit {
     [[nodiscard]] std::string not_capture_safe() const;
     void read(Report& report);
     void require_finite();
-    [[noreturn]] void throw_non_finite(std::int64_t number, const NotedLabels& noted);
-    /// Number, from 0, in the current epoch of a batch of this fit, from 1.
-    [[nodiscard]] std::int64_t place_of(std::int64_t number) const {
-        return state_.progress.batch - (batches_ - (number - 1));
+    [[noreturn]] void throw_non_finite(std::int64_t failed_batch, const LabelErrors& label_errors);
+    /// Index in the current epoch, from 0, of a batch that is counted over this fit, from 1.
+    [[nodiscard]] std::int64_t epoch_batch(std::int64_t fit_batch) const {
+        return state_.progress.batch - (batches_ - (fit_batch - 1));
     }
     [[nodiscard]] std::int64_t step_begin(std::int64_t batch) const { return batch - batch % options_.accumulate; }
-    void note_generators();
+    void save_generators();
     void restore_generators(std::int64_t batch);
-    /// Restores the trainer from before the step that begins with this batch. @param began whether the step had begun
-    void roll_back(std::int64_t first, bool began);
+    /// Restores the trainer from before the step that begins with this batch. @param started whether the step had begun
+    void roll_back(std::int64_t first, bool started);
     /// Undoes the step that begins with this batch, after an exception in it.
     void undo(std::int64_t first) noexcept;
 
@@ -91,7 +91,7 @@ class Fit {
     const std::optional<bool> capture_;  // FitOptions::capture
     FitScope scope_;
     data::Loader loader_;
-    StepOf own_;
+    StepOf step_context_;
     const data::Batch* current_ = nullptr;  // for state that the tensors of a captured step do not include
     CapturedStep step_, apply_, begin_, save_;
     std::optional<Rollback> rollback_;
@@ -103,8 +103,8 @@ class Fit {
         bool used = false;
     };
     std::vector<Accumulated> sums_;
-    Tensor weights_;               // f32 []
-    bool sums_of_losses_ = false;  // the loss is a sum: no division
+    Tensor weights_;            // f32 []
+    bool loss_is_sum_ = false;  // the loss is a sum: no division
 
     /// Generator states before a batch that the device may not have finished yet.
     struct Generators {

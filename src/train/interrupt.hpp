@@ -5,7 +5,8 @@
 
 namespace declivity::train::detail {
 
-/// While an instance is alive, the first SIGINT is noted instead of terminating the program; the second terminates it.
+/// While an instance is alive, the first SIGINT is recorded instead of terminating the program; the second terminates
+/// it.
 class InterruptGuard {
   public:
     InterruptGuard();
@@ -15,7 +16,7 @@ class InterruptGuard {
     [[nodiscard]] static bool interrupted() noexcept;
 
   private:
-    struct sigaction before_ {};
+    struct sigaction previous_action_ {};
 };
 
 }  // namespace declivity::train::detail

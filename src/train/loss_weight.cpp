@@ -63,43 +63,44 @@ void LossCalls::called(const FunctionCall& call) {
 void LossCalls::returned(const FunctionCall& call, std::span<const Tensor> results) {
     if (results.size() != 1) return;
     const Tensor& result = results[0];
-    Call made{.result = result.value().state()};
+    Call record{.result = result.value().state()};
     if (&call == loss_) {
         loss_ = nullptr;
-        made.is_loss = true;
+        record.is_loss = true;
         const std::string_view reduction = reduction_of(call);
         if (const CallAttribute* const ignored = attribute(call, "ignore_index"))
-            if (const auto* const index = std::get_if<std::int64_t>(&ignored->value)) made.weight.ignore_index = *index;
+            if (const auto* const index = std::get_if<std::int64_t>(&ignored->value))
+                record.weight.ignore_index = *index;
         if (reduction == "sum") {
-            made.weight.is_sum = true;
+            record.weight.is_sum = true;
         } else if (reduction == "mean" && divisors_.last.tensor.defined()) {
             const NoGrad no_grad;
-            made.weight.tensor = as_weight(divisors_.last.tensor);
+            record.weight.tensor = as_weight(divisors_.last.tensor);
         } else if (reduction == "mean" && divisors_.last.count > 0) {
-            made.weight.count = divisors_.last.count;
+            record.weight.count = divisors_.last.count;
         } else {
-            made.known = false;
+            record.known_weight = false;
         }
         divisors_.last = {};
     } else if (call.caller() == nullptr && result.numel() == 1 && call.name() == "mean") {
-        made.weight.count = static_cast<double>(call.inputs()[0].tensors[0].numel());
+        record.weight.count = static_cast<double>(call.inputs()[0].tensors[0].numel());
     } else {
         return;
     }
-    calls_.push_back(std::move(made));
+    calls_.push_back(std::move(record));
 }
 
-const LossCalls::Call* LossCalls::found(const Tensor& loss) const {
-    const auto same = std::ranges::find_if(calls_, [&](const Call& call) {
+const LossCalls::Call* LossCalls::find_call(const Tensor& loss) const {
+    const auto match = std::ranges::find_if(calls_, [&](const Call& call) {
         const auto result = call.result.lock();
         return result && result == std::shared_ptr<const void>(loss.value().state());
     });
-    return same == calls_.end() ? nullptr : &*same;
+    return match == calls_.end() ? nullptr : &*match;
 }
 
 std::optional<LossWeight> LossCalls::weight_of(const Tensor& loss, std::int64_t examples) const {
-    const Call* const call = loss.defined() ? found(loss) : nullptr;
-    if (call == nullptr || !call->known) return std::nullopt;
+    const Call* const call = loss.defined() ? find_call(loss) : nullptr;
+    if (call == nullptr || !call->known_weight) return std::nullopt;
     // The mean of losses is a combination of them.
     if (!call->is_loss && std::ranges::any_of(calls_, &Call::is_loss)) return std::nullopt;
     LossWeight weight = call->weight;
@@ -108,12 +109,12 @@ std::optional<LossWeight> LossCalls::weight_of(const Tensor& loss, std::int64_t 
 }
 
 std::optional<LossWeight> LossCalls::weight_of_combination(const Tensor& loss, std::int64_t examples) const {
-    if (auto own = weight_of(loss, examples)) return own;
+    if (auto direct = weight_of(loss, examples)) return direct;
     LossWeight total{.count = 0};
     const NoGrad no_grad;
     for (const Call& call : calls_) {
         if (!call.is_loss) continue;
-        if (!call.known || call.weight.is_sum) return std::nullopt;  // the program divides by itself
+        if (!call.known_weight || call.weight.is_sum) return std::nullopt;  // the program divides by itself
         if (call.weight.tensor.defined())
             total.tensor = total.tensor.defined() ? total.tensor + call.weight.tensor : call.weight.tensor;
         else total.count += call.weight.count;

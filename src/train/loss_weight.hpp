@@ -57,9 +57,9 @@ class LossCalls final : public CallObserver {
         std::weak_ptr<const void> result = {};  // its value
         LossWeight weight = {};
         bool is_loss = false;  // other than a plain mean()
-        bool known = true;     // the weight
+        bool known_weight = true;
     };
-    [[nodiscard]] const Call* found(const Tensor& loss) const;
+    [[nodiscard]] const Call* find_call(const Tensor& loss) const;
 
     declivity::detail::LossDivisorScope divisors_;
     const FunctionCall* loss_ = nullptr;  // the outermost call in progress

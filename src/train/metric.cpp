@@ -23,11 +23,11 @@ const io::HostArray& Metric::States::array(std::string_view name) const {
 }
 
 double Metric::States::number(std::string_view name) const {
-    const io::HostArray& one = array(name);
-    if (one.shape.numel() != 1)
-        throw ShapeError(
-            fmt::format("Metric: expected a state of one element, got '{}' of shape {}", name, one.shape.str()));
-    return one.to_doubles()[0];
+    const io::HostArray& state_array = array(name);
+    if (state_array.shape.numel() != 1)
+        throw ShapeError(fmt::format("Metric: expected a state of one element, got '{}' of shape {}", name,
+                                     state_array.shape.str()));
+    return state_array.to_doubles()[0];
 }
 
 std::vector<double> Metric::States::numbers(std::string_view name) const { return array(name).to_doubles(); }
@@ -39,8 +39,8 @@ const std::type_info& Metric::capture_safe() const { return replayable(); }
 const std::type_info& Metric::replayable() const { return typeid(void); }
 
 Tensor Metric::state(std::string_view name, const Shape& shape, DType dtype) {
-    const auto is = [name](const auto& item) { return item.first == name; };
-    if (name.empty() || name.find('.') != std::string_view::npos || std::ranges::any_of(states_, is))
+    const auto has_name = [name](const auto& item) { return item.first == name; };
+    if (name.empty() || name.find('.') != std::string_view::npos || std::ranges::any_of(states_, has_name))
         throw ValueError(
             fmt::format("Metric: expected a name without a dot, and each once, for a state, got '{}'", name));
     states_.emplace_back(name, zeros(shape, {dtype, device_}));
@@ -50,8 +50,8 @@ Tensor Metric::state(std::string_view name, const Shape& shape, DType dtype) {
 void Metric::update(const Tensor& output, const Tensor& target) {
     const NoGrad no_grad;
     const Scope scope("metric");
-    const Tensor outside = output.detach();
-    do_update(outside.to(compute_type(outside.dtype())), target.detach());
+    const Tensor detached = output.detach();
+    do_update(detached.to(compute_type(detached.dtype())), target.detach());
 }
 
 double Metric::compute(States states) {

@@ -13,9 +13,9 @@ namespace {
 
 /// @throws ShapeError, TypeError naming the metric unless scores are (N, C, ...) and targets integers of (N, ...)
 void check(std::string_view metric, const Tensor& scores, const Tensor& target) {
-    Shape places = scores.shape();
-    if (places.rank() >= 2) places.erase(1);
-    if (scores.rank() < 2 || !(target.shape() == places))
+    Shape expected = scores.shape();
+    if (expected.rank() >= 2) expected.erase(1);
+    if (scores.rank() < 2 || !(target.shape() == expected))
         throw ShapeError(
             fmt::format("{}: expected scores of shape (N, C, ...) and a target of shape (N, ...), got {} and {}",
                         metric, scores.shape().str(), target.shape().str()));
@@ -33,7 +33,7 @@ Tensor rows_of(const Tensor& scores) {
 }
 
 /// NaN if nothing was counted.
-double ratio(double part, double whole) { return whole > 0 ? part / whole : NAN; }
+double ratio(double part, double total) { return total > 0 ? part / total : NAN; }
 
 }  // namespace
 
@@ -41,15 +41,15 @@ const std::type_info& Accuracy::capture_safe() const { return typeid(Accuracy); 
 
 void Accuracy::do_update(const Tensor& output, const Tensor& target) {
     check("Accuracy", output, target);
-    const Tensor right = argmax(output, 1) == target;
+    const Tensor correct = argmax(output, 1) == target;
     if (!ignore_index_) {
-        right_.add_(sum(right));
+        right_.add_(sum(correct));
         counted_.add_(target.numel());
         return;
     }
-    const Tensor counts = target != *ignore_index_;
-    right_.add_(sum(right & counts));
-    counted_.add_(sum(counts));
+    const Tensor valid = target != *ignore_index_;
+    right_.add_(sum(correct & valid));
+    counted_.add_(sum(valid));
 }
 
 double Accuracy::value(const States& states) const { return ratio(states.number("right"), states.number("counted")); }
@@ -86,24 +86,24 @@ void ConfusionMatrix::do_update(const Tensor& output, const Tensor& target) {
     if (output.size(1) != classes_)
         throw ShapeError(
             fmt::format("ConfusionMatrix: expected scores of {} classes, got {}", classes_, output.shape().str()));
-    const Tensor wide = target.to(DType::i64);
-    const Tensor known = (wide >= 0) & (wide < classes_);
-    const Tensor cells = reshape(where(known, wide * classes_ + argmax(output, 1), -1), {-1});
+    const Tensor labels_i64 = target.to(DType::i64);
+    const Tensor valid = (labels_i64 >= 0) & (labels_i64 < classes_);
+    const Tensor cells = reshape(where(valid, labels_i64 * classes_ + argmax(output, 1), -1), {-1});
     // A batch has far fewer elements than f32 can count.
-    const Tensor counted = zeros({classes_ * classes_, 1}, {DType::f32, counts_.device()});
+    const Tensor batch_counts = zeros({classes_ * classes_, 1}, {DType::f32, counts_.device()});
     ops::sum_rows("ConfusionMatrix", ones({cells.numel(), 1}, {DType::f32, counts_.device()}).view(),
-                  cells.dense_view(), counted.view());
-    counts_.add_(reshape(counted, {classes_, classes_}).to(DType::i64));
+                  cells.dense_view(), batch_counts.view());
+    counts_.add_(reshape(batch_counts, {classes_, classes_}).to(DType::i64));
 }
 
 double ConfusionMatrix::value(const States& states) const {
     const std::vector<double> counts = states.numbers("counts");
-    double right = 0, all = 0;
+    double correct = 0, total = 0;
     for (std::size_t i = 0; i < counts.size(); ++i) {
-        all += counts[i];
-        if (i % static_cast<std::size_t>(classes_ + 1) == 0) right += counts[i];
+        total += counts[i];
+        if (i % static_cast<std::size_t>(classes_ + 1) == 0) correct += counts[i];
     }
-    return ratio(right, all);
+    return ratio(correct, total);
 }
 
 std::vector<std::int64_t> ConfusionMatrix::counts() const {
@@ -119,9 +119,9 @@ namespace {
 std::vector<double> intersection_over_union(const std::vector<double>& counts, std::size_t classes) {
     std::vector<double> out;
     for (std::size_t c = 0; c < classes; ++c) {
-        double either = -counts[c * classes + c];
-        for (std::size_t k = 0; k < classes; ++k) either += counts[c * classes + k] + counts[k * classes + c];
-        out.push_back(ratio(counts[c * classes + c], either));
+        double union_size = -counts[c * classes + c];
+        for (std::size_t k = 0; k < classes; ++k) union_size += counts[c * classes + k] + counts[k * classes + c];
+        out.push_back(ratio(counts[c * classes + c], union_size));
     }
     return out;
 }
@@ -131,13 +131,13 @@ std::vector<double> intersection_over_union(const std::vector<double>& counts, s
 const std::type_info& MeanIoU::capture_safe() const { return typeid(MeanIoU); }
 
 double MeanIoU::value(const States& states) const {
-    double sum = 0, counted = 0;
+    double sum = 0, valid_classes = 0;
     for (const double item : intersection_over_union(states.numbers("counts"), static_cast<std::size_t>(classes())))
         if (!std::isnan(item)) {
             sum += item;
-            ++counted;
+            ++valid_classes;
         }
-    return ratio(sum, counted);
+    return ratio(sum, valid_classes);
 }
 
 std::vector<double> MeanIoU::of_classes() const {

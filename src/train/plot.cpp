@@ -17,14 +17,14 @@ using io::Color;
 
 constexpr Color kPaper{255, 255, 255}, kInk{38, 40, 48}, kFaint{110, 114, 126}, kGrid{228, 230, 236},
     kFrame{170, 174, 186};
-constexpr Color kRight{22, 128, 60}, kWrong{200, 36, 36};
+constexpr Color kCorrectColor{22, 128, 60}, kWrongColor{200, 36, 36};
 // Colours distinguishable with the common kinds of colour blindness (Okabe and Ito, 2008).
 constexpr std::array<Color, 6> kLineColors{
     {{0, 114, 178}, {213, 94, 0}, {0, 158, 115}, {204, 121, 167}, {230, 159, 0}, {86, 180, 233}}};
 
 constexpr int kPanelWidth = 520, kPanelHeight = 400;
 constexpr int kLeft = 76, kRightMargin = 24, kTop = 44, kBottom = 62;  // around the plot area of a panel
-constexpr int kWide = kPanelWidth - kLeft - kRightMargin, kHigh = kPanelHeight - kTop - kBottom;  // of the plot area
+constexpr int kPlotWidth = kPanelWidth - kLeft - kRightMargin, kPlotHeight = kPanelHeight - kTop - kBottom;
 constexpr int kLegendLine = 24, kSwatch = 26;  // height of a row of the legend; width of an entry's stroke
 constexpr int kTitleHeight = 40;
 
@@ -32,7 +32,7 @@ constexpr int kTitleHeight = 40;
 struct Axis {
     double low = 0, high = 1, step = 0.2;
 
-    [[nodiscard]] double place(double value) const { return (value - low) / (high - low); }
+    [[nodiscard]] double fraction(double value) const { return (value - low) / (high - low); }
     // The round numbers within the range.
     [[nodiscard]] std::vector<double> ticks() const {
         std::vector<double> values;
@@ -50,8 +50,8 @@ struct Axis {
 };
 
 // Steps of 1, 2 or 5 times a power of ten: Heckbert, "Nice numbers for graph labels" (Graphics Gems, 1990).
-double nice_step(double span, int wanted) {
-    const double rough = span / wanted, power = std::pow(10.0, std::floor(std::log10(rough)));
+double nice_step(double span, int tick_count) {
+    const double rough = span / tick_count, power = std::pow(10.0, std::floor(std::log10(rough)));
     for (const double factor : {1.0, 2.0, 5.0})
         if (factor * power >= rough * 0.9999) return factor * power;
     return 10 * power;
@@ -99,15 +99,15 @@ class Legend {
         int x, row;
     };
 
-    explicit Legend(const std::vector<Series>& all) {
+    explicit Legend(const std::vector<Series>& series_list) {
         constexpr int kGap = 24;
         int x = 0, row = 0;
-        for (std::size_t i = 0; i < all.size(); ++i) {
-            const std::optional<double> last = last_value(all[i]);
+        for (std::size_t i = 0; i < series_list.size(); ++i) {
+            const std::optional<double> last = last_value(series_list[i]);
             const std::string value = last ? fmt::format("  {:.4f}", *last) : "";
-            const std::string text = shortened(all[i].name, value) + value;
+            const std::string text = shortened(series_list[i].name, value) + value;
             const int width = kSwatch + Canvas::text_width(text, 2);
-            if (x > 0 && x + width > kWide) x = 0, ++row;
+            if (x > 0 && x + width > kPlotWidth) x = 0, ++row;
             entries_.push_back({text, kLineColors[i % kLineColors.size()], x, row});
             x += width + kGap;
         }
@@ -119,8 +119,8 @@ class Legend {
     // Prefix of a name that fits into a row before the value.
     static std::string shortened(std::string name, const std::string& value) {
         const std::string dots = "...";
-        if (kSwatch + Canvas::text_width(name + value, 2) <= kWide) return name;
-        while (!name.empty() && kSwatch + Canvas::text_width(name + dots + value, 2) > kWide) name.pop_back();
+        if (kSwatch + Canvas::text_width(name + value, 2) <= kPlotWidth) return name;
+        while (!name.empty() && kSwatch + Canvas::text_width(name + dots + value, 2) > kPlotWidth) name.pop_back();
         return name + dots;
     }
 
@@ -130,53 +130,54 @@ class Legend {
 // One coordinate system within the image.
 class Panel {
   public:
-    Panel(Canvas& canvas, int x, int y, const std::vector<Series>& all, bool accuracy)
-        : canvas_(canvas), x_(x + kLeft), y_(y + kTop), all_(all) {
-        Range across, along;
-        bool whole_numbers = true;
-        for (const Series& series : all)
+    Panel(Canvas& canvas, int x, int y, const std::vector<Series>& series_list, bool accuracy)
+        : canvas_(canvas), x_(x + kLeft), y_(y + kTop), series_list_(series_list) {
+        Range x_range, y_range;
+        bool integral_x = true;
+        for (const Series& series : series_list)
             for (std::size_t i = 0; i < series.x.size(); ++i)
                 if (finite_point(series, i)) {
-                    across.add(series.x[i]);
-                    whole_numbers = whole_numbers && std::floor(series.x[i]) == series.x[i];
-                    along.add(series.y[i]);
+                    x_range.add(series.x[i]);
+                    integral_x = integral_x && std::floor(series.x[i]) == series.x[i];
+                    y_range.add(series.y[i]);
                 }
-        if (!accuracy && along.low >= 0) along.low = 0;
-        constexpr int kTicksAcross = 8, kTicksAlong = 6;
-        horizontal_ = axis_of(across.low, across.high, kTicksAcross, false);
-        if (whole_numbers) horizontal_.step = std::max(horizontal_.step, 1.0);  // there is no epoch 1.5
-        vertical_ = axis_of(along.low, along.high, kTicksAlong, true);
-        if (accuracy && vertical_.high > 1 && along.high <= 1) vertical_.high = 1;
+        if (!accuracy && y_range.low >= 0) y_range.low = 0;
+        constexpr int kTicksX = 8, kTicksY = 6;
+        horizontal_ = axis_of(x_range.low, x_range.high, kTicksX, false);
+        if (integral_x) horizontal_.step = std::max(horizontal_.step, 1.0);  // there is no epoch 1.5
+        vertical_ = axis_of(y_range.low, y_range.high, kTicksY, true);
+        if (accuracy && vertical_.high > 1 && y_range.high <= 1) vertical_.high = 1;
     }
 
     void draw(const std::string& title, const std::string& x_label) {
-        canvas_.text(x_ + (kWide - Canvas::text_width(title, 2)) / 2, y_ - 28, title, kInk, 2);
-        canvas_.text(x_ + (kWide - Canvas::text_width(x_label, 2)) / 2, y_ + kHigh + 38, x_label, kFaint, 2);
+        canvas_.text(x_ + (kPlotWidth - Canvas::text_width(title, 2)) / 2, y_ - 28, title, kInk, 2);
+        canvas_.text(x_ + (kPlotWidth - Canvas::text_width(x_label, 2)) / 2, y_ + kPlotHeight + 38, x_label, kFaint, 2);
         draw_ticks();
-        for (std::size_t i = 0; i < all_.size(); ++i) draw_series(all_[i], kLineColors[i % kLineColors.size()]);
-        draw_legend(Legend(all_));
+        for (std::size_t i = 0; i < series_list_.size(); ++i)
+            draw_series(series_list_[i], kLineColors[i % kLineColors.size()]);
+        draw_legend(Legend(series_list_));
     }
 
   private:
-    [[nodiscard]] double screen_x(double value) const { return x_ + horizontal_.place(value) * kWide; }
-    [[nodiscard]] double screen_y(double value) const { return y_ + (1 - vertical_.place(value)) * kHigh; }
+    [[nodiscard]] double screen_x(double value) const { return x_ + horizontal_.fraction(value) * kPlotWidth; }
+    [[nodiscard]] double screen_y(double value) const { return y_ + (1 - vertical_.fraction(value)) * kPlotHeight; }
 
     void draw_ticks() {
         for (const double tick : vertical_.ticks()) {
             const int y = static_cast<int>(std::lround(screen_y(tick)));
-            canvas_.fill_rect(x_, y, kWide, 1, kGrid);
+            canvas_.fill_rect(x_, y, kPlotWidth, 1, kGrid);
             const std::string label = vertical_.label(tick);
             canvas_.text(x_ - 10 - Canvas::text_width(label, 2), y - 7, label, kFaint, 2);
         }
         for (const double tick : horizontal_.ticks()) {
             const int x = static_cast<int>(std::lround(screen_x(tick)));
-            canvas_.fill_rect(x, y_, 1, kHigh, kGrid);
-            canvas_.fill_rect(x, y_ + kHigh, 1, 5, kFrame);
+            canvas_.fill_rect(x, y_, 1, kPlotHeight, kGrid);
+            canvas_.fill_rect(x, y_ + kPlotHeight, 1, 5, kFrame);
             const std::string label = horizontal_.label(tick);
-            canvas_.text(x - Canvas::text_width(label, 2) / 2, y_ + kHigh + 12, label, kFaint, 2);
+            canvas_.text(x - Canvas::text_width(label, 2) / 2, y_ + kPlotHeight + 12, label, kFaint, 2);
         }
-        canvas_.fill_rect(x_, y_, 1, kHigh + 1, kFrame);
-        canvas_.fill_rect(x_, y_ + kHigh, kWide + 1, 1, kFrame);
+        canvas_.fill_rect(x_, y_, 1, kPlotHeight + 1, kFrame);
+        canvas_.fill_rect(x_, y_ + kPlotHeight, kPlotWidth + 1, 1, kFrame);
     }
 
     void draw_curve(const std::vector<double>& x, const std::vector<double>& y, Color color, double width) {
@@ -219,7 +220,7 @@ class Panel {
 
     void draw_legend(const Legend& legend) {
         for (const Legend::Entry& entry : legend.entries()) {
-            const int x = x_ + entry.x, y = y_ + kHigh + kBottom + entry.row * kLegendLine;
+            const int x = x_ + entry.x, y = y_ + kPlotHeight + kBottom + entry.row * kLegendLine;
             canvas_.line(x + 2, y + 7, x + kSwatch - 10, y + 7, entry.color, 4);
             canvas_.text(x + kSwatch, y, entry.text, kInk, 2);
         }
@@ -227,22 +228,22 @@ class Panel {
 
     Canvas& canvas_;
     int x_, y_;
-    const std::vector<Series>& all_;
+    const std::vector<Series>& series_list_;
     Axis horizontal_, vertical_;
 };
 
 }  // namespace
 
 io::Image8 learning_curve(const LearningCurve& curve) {
-    for (const std::vector<Series>* all : {&curve.losses, &curve.accuracies})
-        for (const Series& series : *all)
+    for (const std::vector<Series>* series_list : {&curve.losses, &curve.accuracies})
+        for (const Series& series : *series_list)
             if (series.x.size() != series.y.size())
                 throw ValueError(fmt::format("learning_curve: expected as many x as y, series '{}' has {} and {}",
                                              series.name, series.x.size(), series.y.size()));
-    const bool both = !curve.losses.empty() && !curve.accuracies.empty();
+    const bool two_panels = !curve.losses.empty() && !curve.accuracies.empty();
     const int top = curve.title.empty() ? 0 : kTitleHeight;
     const int legend = std::max(Legend(curve.losses).height(), Legend(curve.accuracies).height());
-    Canvas canvas(both ? 2 * kPanelWidth : kPanelWidth, kPanelHeight + top + legend, kPaper);
+    Canvas canvas(two_panels ? 2 * kPanelWidth : kPanelWidth, kPanelHeight + top + legend, kPaper);
     canvas.text((canvas.width() - Canvas::text_width(curve.title, 2)) / 2, 16, curve.title, kInk, 2);
     int x = 0;
     if (!curve.losses.empty() || curve.accuracies.empty()) {
@@ -267,8 +268,9 @@ io::Image8 prediction_grid(std::span<const Prediction> predictions, int columns,
     for (const Prediction& prediction : predictions) {
         const io::Image8& image = prediction.image;
         image.check("prediction_grid");
-        const bool right = prediction.predicted == prediction.truth;
-        labels.push_back(right ? prediction.predicted : fmt::format("{} ({})", prediction.predicted, prediction.truth));
+        const bool correct = prediction.predicted == prediction.truth;
+        labels.push_back(correct ? prediction.predicted
+                                 : fmt::format("{} ({})", prediction.predicted, prediction.truth));
         cell_width = std::max({cell_width, image.width * scale_of(image), Canvas::text_width(labels.back(), 2)});
         picture_height = std::max(picture_height, image.height * scale_of(image));
     }
@@ -285,7 +287,7 @@ io::Image8 prediction_grid(std::span<const Prediction> predictions, int columns,
         const int x = kGap + i % columns * (cell_width + kGap), y = top + kGap + i / columns * cell_height;
         canvas.draw(x + (cell_width - prediction.image.width * scale) / 2, y, prediction.image, scale);
         canvas.text(x + (cell_width - Canvas::text_width(label, 2)) / 2, y + picture_height + 6, label,
-                    prediction.predicted == prediction.truth ? kRight : kWrong, 2);
+                    prediction.predicted == prediction.truth ? kCorrectColor : kWrongColor, 2);
     }
     return canvas.image();
 }

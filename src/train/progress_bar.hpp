@@ -20,13 +20,13 @@ class ProgressBar {
     /// @param sets prefixes of the metrics' names: "train" is not printed
     void end_epoch(const EpochMetrics& metrics, const std::vector<std::string>& sets);
     /// Clears an unfinished bar and prints a line.
-    void note(const std::string& text);
+    void print_line(const std::string& text);
 
   private:
     void clear();
     bool quiet_, terminal_, drawn_ = false;
     std::int64_t epoch_ = 0, epochs_ = 0, batches_ = 0;
-    std::chrono::steady_clock::time_point start_, last_;
+    std::chrono::steady_clock::time_point start_, last_redraw_;
 };
 
 }  // namespace declivity::train::detail

@@ -27,46 +27,46 @@ std::optional<ops::View> words_of(const Tensor& tensor) {
 
 }  // namespace
 
-Rollback::Rollback(const std::vector<Tensor>& buffers, const std::vector<Tensor>& always, const Tensor& guard)
+Rollback::Rollback(const std::vector<Tensor>& buffers, const std::vector<Tensor>& always_changing, const Tensor& guard)
     : guard_(guard) {
-    for (const Tensor& tensor : always) add(tensor, true);
+    for (const Tensor& tensor : always_changing) add(tensor, true);
     for (const Tensor& tensor : buffers) add(tensor, false);
 }
 
 void Rollback::add(const Tensor& tensor, bool changes) {
-    const auto same = [&](const Kept& kept) { return kept.tensor.state() == tensor.state(); };
+    const auto is_same = [&](const Snapshot& snapshot) { return snapshot.tensor.state() == tensor.state(); };
     // Buffers on other devices than the guard are not restored.
-    if (!(tensor.device() == guard_.device()) || std::ranges::any_of(kept_, same)) return;
+    if (!(tensor.device() == guard_.device()) || std::ranges::any_of(snapshots_, is_same)) return;
     const NoGrad no_grad;
-    Kept one{tensor, tensor.detach().clone()};
-    (void)one.copy.view();  // at this point, not when the tensor is written
-    one.version = tensor.view().buffer.version();
-    one.changes = changes;
-    kept_.push_back(std::move(one));
+    Snapshot snapshot{tensor, tensor.detach().clone()};
+    (void)snapshot.copy.view();  // at this point, not when the tensor is written
+    snapshot.version = tensor.view().buffer.version();
+    snapshot.changes = changes;
+    snapshots_.push_back(std::move(snapshot));
 }
 
 std::size_t Rollback::find_changed() {
-    std::size_t changing = 0;
-    for (Kept& kept_item : kept_) {
-        kept_item.changes = kept_item.changes || kept_item.tensor.view().buffer.version() != kept_item.version;
-        changing += kept_item.changes ? 1 : 0;
+    std::size_t changed_count = 0;
+    for (Snapshot& snapshot : snapshots_) {
+        snapshot.changes = snapshot.changes || snapshot.tensor.view().buffer.version() != snapshot.version;
+        changed_count += snapshot.changes ? 1 : 0;
     }
-    return changing;
+    return changed_count;
 }
 
 void Rollback::save() {
     const NoGrad no_grad;
     (void)capture_guard([this] { return find_changed(); });
     std::vector<ops::View> from, to;
-    for (Kept& kept_item : kept_) {
-        if (!kept_item.changes) continue;
-        const auto words = words_of(kept_item.tensor), copy = words_of(kept_item.copy);
+    for (Snapshot& snapshot : snapshots_) {
+        if (!snapshot.changes) continue;
+        const auto words = words_of(snapshot.tensor), copy = words_of(snapshot.copy);
         if (words && copy) {
             from.push_back(*words);
             to.push_back(*copy);
-            kept_item.copy.bump_version();
+            snapshot.copy.bump_version();
         } else {
-            kept_item.copy.copy_(where(reshape(slice(guard_, 0, 0, 1), {}) > 0, kept_item.copy, kept_item.tensor));
+            snapshot.copy.copy_(where(reshape(slice(guard_, 0, 0, 1), {}) > 0, snapshot.copy, snapshot.tensor));
         }
     }
     if (from.empty()) return;
@@ -77,9 +77,9 @@ void Rollback::save() {
 
 void Rollback::restore() {
     const NoGrad no_grad;
-    for (Kept& kept_item : kept_)
-        if (kept_item.changes || kept_item.tensor.view().buffer.version() != kept_item.version)
-            kept_item.tensor.detach().copy_(kept_item.copy);
+    for (Snapshot& snapshot : snapshots_)
+        if (snapshot.changes || snapshot.tensor.view().buffer.version() != snapshot.version)
+            snapshot.tensor.detach().copy_(snapshot.copy);
 }
 
 }  // namespace declivity::train

@@ -12,20 +12,20 @@
 namespace declivity::train {
 
 /// Device copies of module buffers (running statistics), metric states and sums. Optimizers change nothing once the
-/// guard has noted a step; this state still changes, in the noted step and in those enqueued before the host checks.
+/// guard has recorded a step; this state still changes, in that step and in those enqueued before the host checks.
 class Rollback {
   public:
-    /// @param always tensors that each step changes; module buffers are copied once, and again before each step if they
-    /// have changed since
-    Rollback(const std::vector<Tensor>& buffers, const std::vector<Tensor>& always, const Tensor& guard);
+    /// @param always_changing tensors that each step changes; module buffers are copied once, and again before each
+    /// step if they have changed since
+    Rollback(const std::vector<Tensor>& buffers, const std::vector<Tensor>& always_changing, const Tensor& guard);
 
-    /// Called before a step. Copies nothing once the guard has noted a step. It can be captured.
+    /// Called before a step. Copies nothing once the guard has recorded a step. It can be captured.
     void save();
-    /// Restores the tensors from before the noted step, or from before the last save().
+    /// Restores the tensors from before the recorded step, or from before the last save().
     void restore();
 
   private:
-    struct Kept {
+    struct Snapshot {
         Tensor tensor, copy;
         std::uint64_t version = 0;  // version of the tensor's memory at the first copy
         bool changes = false;
@@ -33,7 +33,7 @@ class Rollback {
     [[nodiscard]] std::size_t find_changed();
     void add(const Tensor& tensor, bool changes);
 
-    std::vector<Kept> kept_;
+    std::vector<Snapshot> snapshots_;
     Tensor guard_;
     ops::MultiTensor words_{2};
 };

@@ -53,21 +53,21 @@ void require_loss(const Tensor& loss, const char* function) {
 }
 
 bool check_loss(const Tensor& loss, const LossWeight& weight, const Tensor& guard, bool skips) {
-    const Tensor wide = loss.detach().to(compute_type(loss.dtype()));
+    const Tensor upcast = loss.detach().to(compute_type(loss.dtype()));
     if (!weight.tensor.defined() && weight.count > 0) {
-        ops::check_finite(wide.dense_view(), guard.view());
+        ops::check_finite(upcast.dense_view(), guard.view());
         return false;
     }
-    ops::check_finite(wide.dense_view(), weight.on(loss.device()).dense_view(), guard.view(), skips);
+    ops::check_finite(upcast.dense_view(), weight.on(loss.device()).dense_view(), guard.view(), skips);
     return skips;
 }
 
 std::string non_finite_gradient(const Trainer::State& state) {
-    for (auto of = state.modules.rbegin(); of != state.modules.rend(); ++of) {
-        const auto parameters = of->module.named_parameters();
-        for (auto one = parameters.rbegin(); one != parameters.rend(); ++one)
-            if (const Tensor gradient = one->tensor.grad(); gradient.defined() && !is_finite(gradient))
-                return state.of_model() ? one->name : of->name + "." + one->name;
+    for (auto module_entry = state.modules.rbegin(); module_entry != state.modules.rend(); ++module_entry) {
+        const auto parameters = module_entry->module.named_parameters();
+        for (auto parameter_entry = parameters.rbegin(); parameter_entry != parameters.rend(); ++parameter_entry)
+            if (const Tensor gradient = parameter_entry->tensor.grad(); gradient.defined() && !is_finite(gradient))
+                return state.has_model() ? parameter_entry->name : module_entry->name + "." + parameter_entry->name;
     }
     return {};
 }
@@ -96,11 +96,11 @@ void StepOf::backward(const LossValue& value) {
     if (value.has_weight()) weight = LossWeight::of(value, "Step::backward");
     else if (calls_ != nullptr)
         weight = calls_->weight_of_combination(loss, examples_).value_or(LossWeight::of_examples(examples_));
-    if (purpose_ == Purpose::find) {
-        const bool nothing = weight.on(loss.device()).item<float>() == 0;
-        found_ = found_ || (!nothing && !is_finite(loss));
+    if (purpose_ == Purpose::diagnose) {
+        const bool weightless = weight.on(loss.device()).item<float>() == 0;
+        found_loss_ = found_loss_ || (!weightless && !is_finite(loss));
         loss.backward();
-        if (!nothing && !found_ && found_gradient_.empty()) found_gradient_ = non_finite_gradient(state_);
+        if (!weightless && !found_loss_ && found_gradient_.empty()) found_gradient_ = non_finite_gradient(state_);
         return;
     }
     {
@@ -111,22 +111,22 @@ void StepOf::backward(const LossValue& value) {
         may_skip_ = check_loss(loss, weight, state_.guard, true) || may_skip_;
         checked_ = true;
     }
-    std::vector<std::pair<Tensor, GradientMark>> before;
+    std::vector<std::pair<Tensor, GradientMark>> marks;
     for (const auto& [name, optimizer] : state_.optimizers)
         for (std::size_t group = 0; group < optimizer.groups(); ++group)
             for (const Tensor& parameter : optimizer.parameters(group))
-                before.emplace_back(parameter, GradientMark(parameter));
+                marks.emplace_back(parameter, GradientMark(parameter));
     loss.backward();
     // Checked here as well as in each optimizer: the first of several must not step if the gradients of another one are
     // not finite. Gradients of an earlier step were checked then.
     std::vector<Tensor> parameters;
-    for (const auto& [parameter, mark] : before)
+    for (const auto& [parameter, mark] : marks)
         if (!(GradientMark(parameter) == mark)) parameters.push_back(parameter);
     check_gradients_(parameters, state_.guard);
 }
 
 void StepOf::report(std::string_view name, const LossValue& value) {
-    if (purpose_ == Purpose::find) return;
+    if (purpose_ == Purpose::diagnose) return;
     const std::int64_t examples = capture_guard([this] { return examples_; });
     LossWeight weight = LossWeight::of_examples(examples);
     if (value.has_weight()) weight = LossWeight::of(value, "Step::report");

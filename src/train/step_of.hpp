@@ -17,7 +17,7 @@ namespace declivity::train {
 /// Used in training, in evaluation, or when a step is repeated to find a non-finite value.
 class StepOf final : public Step {
   public:
-    enum class Purpose : std::uint8_t { train, evaluate, find };
+    enum class Purpose : std::uint8_t { train, evaluate, diagnose };
     /// @param number of the step; the trainer's current one if none
     StepOf(const Trainer::State& state, Purpose purpose, Sums& sums, std::optional<std::int64_t> number = std::nullopt)
         : state_(state), purpose_(purpose), sums_(sums), number_(number) {}
@@ -37,7 +37,7 @@ class StepOf final : public Step {
     void report(std::string_view name, const LossValue& value) override;
     [[nodiscard]] std::int64_t number() const override;
     /// Returns whether the first non-finite loss has been found.
-    [[nodiscard]] bool found() const noexcept { return found_; }
+    [[nodiscard]] bool found_loss() const noexcept { return found_loss_; }
     /// The parameter with the first non-finite gradient; empty if all are finite.
     [[nodiscard]] const std::string& found_gradient() const noexcept { return found_gradient_; }
 
@@ -48,7 +48,7 @@ class StepOf final : public Step {
     std::optional<std::int64_t> number_;
     std::int64_t examples_ = 0;
     const LossCalls* calls_ = nullptr;
-    bool checked_ = false, may_skip_ = false, found_ = false;
+    bool checked_ = false, may_skip_ = false, found_loss_ = false;
     std::string found_gradient_;
     optim::GradientCheck check_gradients_;
 };

@@ -17,7 +17,7 @@ Sums::Sums(const Device& device)
     (void)is_sum_.view();  // not within a captured step
 }
 
-std::int64_t Sums::place_of(std::string_view name) {
+std::int64_t Sums::index_of(std::string_view name) {
     const auto found = std::ranges::find(names_, name);
     if (found != names_.end()) return found - names_.begin();
     if (!is_name(name))
@@ -35,18 +35,18 @@ void Sums::add(std::string_view name, const Tensor& value, const LossWeight& wei
     if (value.numel() != 1)
         throw ShapeError(fmt::format("Step::report: expected one element as '{}', got {}", name, value.shape().str()));
     const NoGrad no_grad;
-    const std::int64_t place = place_of(name);
-    const Tensor one = reshape(value.detach(), {1, 1}).to(DType::f32);
-    Tensor both;  // the value times its weight, and the weight
+    const std::int64_t row = index_of(name);
+    const Tensor scalar = reshape(value.detach(), {1, 1}).to(DType::f32);
+    Tensor weighted;  // the value times its weight, and the weight
     if (weight.is_sum) {
-        both = where(is_sum_, one, weight.count);
+        weighted = where(is_sum_, scalar, weight.count);
     } else if (!weight.tensor.defined()) {
-        both = where(is_sum_, one, 1) * weight.count;
+        weighted = where(is_sum_, scalar, 1) * weight.count;
     } else {  // an empty mean is NaN, and has weight 0
-        const Tensor by = reshape(weight.tensor, {1, 1});
-        both = where(by == 0, 0, where(is_sum_, one, 1) * by);
+        const Tensor factor = reshape(weight.tensor, {1, 1});
+        weighted = where(factor == 0, 0, where(is_sum_, scalar, 1) * factor);
     }
-    slice(values_, 0, place, place + 1).add_(both);
+    slice(values_, 0, row, row + 1).add_(weighted);
 }
 
 void Sums::reset() {

@@ -37,7 +37,7 @@ class Sums {
     }
 
   private:
-    [[nodiscard]] std::int64_t place_of(std::string_view name);
+    [[nodiscard]] std::int64_t index_of(std::string_view name);
 
     Tensor values_;
     Tensor is_sum_;  // bool [1, 2]: the first of each pair

@@ -29,45 +29,46 @@ class EvaluationMode {
   public:
     explicit EvaluationMode(const std::vector<NamedModule>& modules) {
         for (const auto& [name, module] : modules) {
-            note(module);
+            save_modes(module);
             module.eval();
         }
     }
     ~EvaluationMode() {
         // A module sets the modes of its descendants, which come after it here.
-        for (const auto& [module, training] : before_) module->train(training);
+        for (const auto& [module, training] : saved_modes_) module->train(training);
     }
     EvaluationMode(const EvaluationMode&) = delete;
     EvaluationMode& operator=(const EvaluationMode&) = delete;
 
   private:
-    void note(nn::Module& module) {
-        before_.emplace_back(&module, module.training());
-        for (const auto& [name, child] : module.children()) note(*child);
+    void save_modes(nn::Module& module) {
+        saved_modes_.emplace_back(&module, module.training());
+        for (const auto& [name, child] : module.children()) save_modes(*child);
     }
-    std::vector<std::pair<nn::Module*, bool>> before_;
+    std::vector<std::pair<nn::Module*, bool>> saved_modes_;
 };
 
 /// Resets metrics, and restores their state at the end: an evaluation in the middle of an epoch does not change them.
-class MetricsAside {
+class MetricStateGuard {
   public:
-    explicit MetricsAside(const std::vector<NamedMetric>& metrics) : metrics_(metrics) {
+    explicit MetricStateGuard(const std::vector<NamedMetric>& metrics) : metrics_(metrics) {
         for (const NamedMetric& named_metric : metrics_) {
-            for (const auto& [name, tensor] : named_metric.metric->state()) before_.push_back(tensor.clone());
+            for (const auto& [name, tensor] : named_metric.metric->state()) saved_states_.push_back(tensor.clone());
             named_metric.metric->reset();
         }
     }
-    ~MetricsAside() {
-        std::size_t at = 0;
+    ~MetricStateGuard() {
+        std::size_t index = 0;
         for (const NamedMetric& named_metric : metrics_)
-            for (const auto& [name, tensor] : named_metric.metric->state()) Tensor(tensor).copy_(before_[at++]);
+            for (const auto& [name, tensor] : named_metric.metric->state())
+                Tensor(tensor).copy_(saved_states_[index++]);
     }
-    MetricsAside(const MetricsAside&) = delete;
-    MetricsAside& operator=(const MetricsAside&) = delete;
+    MetricStateGuard(const MetricStateGuard&) = delete;
+    MetricStateGuard& operator=(const MetricStateGuard&) = delete;
 
   private:
     const std::vector<NamedMetric>& metrics_;
-    std::vector<Tensor> before_;
+    std::vector<Tensor> saved_states_;
 };
 
 }  // namespace
@@ -135,11 +136,11 @@ namespace {
 
 /// @param name if there are several. @throws ValueError for an empty data set, before anything is done
 const data::Dataset& examples_of(const data::DatasetRef& dataset, const char* function, const std::string& name = {}) {
-    const data::Dataset& found = dataset.get(function);
-    if (found.size() < 1)
+    const data::Dataset& examples = dataset.get(function);
+    if (examples.size() < 1)
         throw ValueError(fmt::format("{}: expected a data set{} of at least one example, got an empty one", function,
                                      name.empty() ? "" : fmt::format(" '{}'", name)));
-    return found;
+    return examples;
 }
 
 }  // namespace
@@ -156,14 +157,15 @@ bool Trainer::fit(const data::DatasetRef& train, const std::vector<NamedDataset>
 
 Evaluation Trainer::evaluate(const data::DatasetRef& dataset, const EvaluateOptions& options) {
     require_batch("evaluate", options.batch);
-    if (!state_->of_model() && !state_->evaluate)
+    if (!state_->has_model() && !state_->evaluate)
         throw ValueError("Trainer::evaluate: expected a trainer with Parts::evaluate, got one without");
     const EvaluationMode mode(state_->modules);
     const NoGrad no_grad;
-    const MetricsAside aside(state_->metrics);
-    const Tensor totals = zeros({4}, {DType::f32, state_->device}), noted = zeros({4}, {DType::i64, state_->device});
+    const MetricStateGuard metric_guard(state_->metrics);
+    const Tensor totals = zeros({4}, {DType::f32, state_->device}),
+                 label_errors = zeros({4}, {DType::i64, state_->device});
     Sums sums(state_->device);
-    StepOf own(*state_, StepOf::Purpose::evaluate, sums);
+    StepOf step_context(*state_, StepOf::Purpose::evaluate, sums);
     std::optional<bool> classification;
     State::Outcome last;
     Evaluation evaluation;
@@ -171,21 +173,21 @@ Evaluation Trainer::evaluate(const data::DatasetRef& dataset, const EvaluateOpti
         examples_of(dataset, "Trainer::evaluate"),
         {.batch = options.batch, .transform = options.transform, .collate = options.collate, .device = state_->device});
     for (const data::Batch& batch : loader.epoch(0)) {
-        if (state_->of_model()) {
+        if (state_->has_model()) {
             last = state_->outcome_of(batch);
-            state_->measure(last, batch, classification, totals, noted, sums);
+            state_->measure(last, batch, classification, totals, label_errors, sums);
         } else {
             const LossCalls calls;
-            own.begin(batch.size);
-            own.observe(calls);
-            state_->evaluate(own, batch);
-            own.end();
+            step_context.begin(batch.size);
+            step_context.observe(calls);
+            state_->evaluate(step_context, batch);
+            step_context.end();
         }
         evaluation.examples += batch.size;
     }
     const auto totals_on_host = totals.to_vector<float>();
     if (classification.value_or(false) && !std::isfinite(totals_on_host[0]))
-        require_labels(state_->loss, last.output, last.target.dtype(), noted);
+        require_labels(state_->loss, last.output, last.target.dtype(), label_errors);
     std::vector<io::HostArray> metric_states;
     for (const NamedMetric& named_metric : state_->metrics)
         for (const auto& [name, tensor] : named_metric.metric->state()) metric_states.push_back(io::to_host(tensor));
@@ -196,7 +198,7 @@ Evaluation Trainer::evaluate(const data::DatasetRef& dataset, const EvaluateOpti
 
 Tensor Trainer::predict(const data::DatasetRef& dataset, const EvaluateOptions& options) {
     require_batch("predict", options.batch);
-    if (!state_->of_model() && !state_->predict)
+    if (!state_->has_model() && !state_->predict)
         throw ValueError("Trainer::predict: expected a trainer with Parts::predict, got one without");
     const EvaluationMode mode(state_->modules);
     const NoGrad no_grad;
@@ -205,7 +207,7 @@ Tensor Trainer::predict(const data::DatasetRef& dataset, const EvaluateOptions& 
         examples_of(dataset, "Trainer::predict"),
         {.batch = options.batch, .transform = options.transform, .collate = options.collate, .device = state_->device});
     for (const data::Batch& batch : loader.epoch(0))
-        outputs.push_back(state_->of_model() ? state_->output_of(batch) : state_->predict(batch));
+        outputs.push_back(state_->has_model() ? state_->output_of(batch) : state_->predict(batch));
     return concat(outputs, 0);
 }
 

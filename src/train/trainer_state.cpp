@@ -32,9 +32,9 @@ void check_names(std::string_view what, const std::vector<std::string>& names) {
 }
 
 template <class Named>
-std::vector<std::string> names_of(const std::vector<Named>& all) {
+std::vector<std::string> names_of(const std::vector<Named>& items) {
     std::vector<std::string> names;
-    for (const Named& item : all) names.push_back(item.name);
+    for (const Named& item : items) names.push_back(item.name);
     return names;
 }
 
@@ -45,18 +45,18 @@ bool is_classification(const Tensor& output, const Tensor& target) {
 
 }  // namespace
 
-Trainer::State::State(std::vector<NamedModule> of, std::vector<NamedOptimizer> by, std::vector<NamedMetric> measured,
-                      std::vector<NamedGenerator> drawn_from)
-    : modules(std::move(of)),
-      optimizers(std::move(by)),
-      metrics(std::move(measured)),
-      generators(std::move(drawn_from)),
+Trainer::State::State(std::vector<NamedModule> module_list, std::vector<NamedOptimizer> optimizer_list,
+                      std::vector<NamedMetric> metric_list, std::vector<NamedGenerator> generator_list)
+    : modules(std::move(module_list)),
+      optimizers(std::move(optimizer_list)),
+      metrics(std::move(metric_list)),
+      generators(std::move(generator_list)),
       device(device_of(modules)),
       dtype(type_of(modules[0].module)),
       totals(zeros({4}, {DType::f32, device})),
       sums(device),
       guard(zeros({2}, {DType::i32, device})),
-      noted(zeros({4}, {DType::i64, device})) {
+      label_errors(zeros({4}, {DType::i64, device})) {
     check_names("modules", names_of(modules));
     check_names("optimizers", names_of(optimizers));
     check_names("metrics", names_of(metrics));
@@ -75,30 +75,31 @@ Tensor Trainer::State::output_of(const data::Batch& batch) const {
             fmt::format("Trainer: expected a batch with the {} inputs of the model, got {} (ModelOptions::inputs "
                         "names them)",
                         arguments, batch.names()));
-    std::vector<Tensor> given(arguments);
+    std::vector<Tensor> model_inputs(arguments);
     for (std::size_t i = 0; i < (inputs.empty() ? arguments : inputs.size()); ++i)
-        given[i] = inputs.empty() ? batch[i] : batch[inputs[i]];
-    return outputs_of(*model, dtype, std::move(given));
+        model_inputs[i] = inputs.empty() ? batch[i] : batch[inputs[i]];
+    return outputs_of(*model, dtype, std::move(model_inputs));
 }
 
 Trainer::State::Outcome Trainer::State::outcome_of(const data::Batch& batch) const {
     Outcome out;
     out.output = output_of(batch);
-    const bool metrics_ask = std::ranges::any_of(metrics, [](const NamedMetric& metric) { return !metric.of; });
-    if (loss || metrics_ask) {
+    const bool metrics_need_target = std::ranges::any_of(metrics, [](const NamedMetric& metric) { return !metric.of; });
+    if (loss || metrics_need_target) {
         if (!target.empty()) {
             out.target = batch[target];
         } else {
-            std::size_t place = inputs.empty() ? model->arguments() : 0;
-            while (place < batch.names().size() && std::ranges::find(inputs, batch.names()[place]) != inputs.end())
-                ++place;
-            if (place >= batch.names().size())
+            std::size_t target_index = inputs.empty() ? model->arguments() : 0;
+            while (target_index < batch.names().size() &&
+                   std::ranges::find(inputs, batch.names()[target_index]) != inputs.end())
+                ++target_index;
+            if (target_index >= batch.names().size())
                 throw ValueError(
                     fmt::format("Trainer: expected a target in addition to the inputs of the model, which takes {}, "
                                 "got a batch of {} "
                                 "(ModelOptions names inputs and target)",
                                 model->arguments(), batch.names()));
-            out.target = batch[place];
+            out.target = batch[target_index];
         }
     }
     const LossCalls calls;
@@ -111,25 +112,25 @@ Trainer::State::Outcome Trainer::State::outcome_of(const data::Batch& batch) con
     return out;
 }
 
-void Trainer::State::measure(const Outcome& outcome, const data::Batch& batch, std::optional<bool>& decided,
-                             const Tensor& totals_of, const Tensor& noted_of, Sums& sums_of) const {
-    if (!decided) decided = loss && is_classification(outcome.output, outcome.target);
-    if (*decided) {
+void Trainer::State::measure(const Outcome& outcome, const data::Batch& batch, std::optional<bool>& as_classification,
+                             const Tensor& out_totals, const Tensor& out_label_errors, Sums& out_sums) const {
+    if (!as_classification) as_classification = loss && is_classification(outcome.output, outcome.target);
+    if (*as_classification) {
         const DType label = outcome.target.dtype();
-        const bool fits = label == DType::i32 || label == DType::i64;
+        const bool supported = label == DType::i32 || label == DType::i64;
         ops::add_classification(outcome.output.dense_view(),
-                                (fits ? outcome.target : outcome.target.to(DType::i64)).dense_view(),
-                                outcome.loss.view(), outcome.weight.view(), totals_of.view(), noted_of.view());
+                                (supported ? outcome.target : outcome.target.to(DType::i64)).dense_view(),
+                                outcome.loss.view(), outcome.weight.view(), out_totals.view(), out_label_errors.view());
     } else {
-        sums_of.add("loss", outcome.loss, outcome.weight);
+        out_sums.add("loss", outcome.loss, outcome.weight);
     }
     for (const NamedMetric& named_metric : metrics) {
         if (!named_metric.of) {
             named_metric.metric->update(outcome.output, outcome.target);
             continue;
         }
-        const auto [output, wanted] = named_metric.of(outcome.output, batch);
-        named_metric.metric->update(output, wanted);
+        const auto [output, metric_target] = named_metric.of(outcome.output, batch);
+        named_metric.metric->update(output, metric_target);
     }
 }
 
@@ -146,13 +147,13 @@ void append_metrics(Metrics& metrics, const std::string& prefix, const Trainer::
             metrics.add(prefix + "accuracy", static_cast<double>(totals[1]) / static_cast<double>(totals[3]));
     }
     sums.append(metrics, prefix, sums_on_host);
-    std::size_t at = 0;
+    std::size_t index = 0;
     for (const NamedMetric& named_metric : state.metrics) {
         std::vector<std::string> names;
         std::vector<io::HostArray> arrays;
         for (const auto& [name, tensor] : named_metric.metric->state()) {
             names.push_back(name);
-            arrays.push_back(metric_states[at++]);
+            arrays.push_back(metric_states[index++]);
         }
         metrics.add(prefix + named_metric.name,
                     named_metric.metric->compute(Metric::States(std::move(names), std::move(arrays))));
@@ -166,9 +167,9 @@ Report::~Report() {
     }
 }
 
-void Report::ask(const Trainer::State& state) {
+void Report::request(const Trainer::State& state) {
     wait();
-    std::vector<Tensor> tensors{state.guard, state.noted, state.totals, state.sums.values()};
+    std::vector<Tensor> tensors{state.guard, state.label_errors, state.totals, state.sums.values()};
     for (const NamedMetric& named_metric : state.metrics)
         for (const auto& [name, tensor] : named_metric.metric->state()) tensors.push_back(tensor);
     arrays_.resize(tensors.size());
@@ -197,8 +198,8 @@ std::array<std::int32_t, 2> Report::guard() const {
     return {values[0], values[1]};
 }
 
-NotedLabels Report::noted() const {
-    NotedLabels out{};
+LabelErrors Report::label_errors() const {
+    LabelErrors out{};
     std::ranges::copy(arrays_[1].as<std::int64_t>(), out.begin());
     return out;
 }

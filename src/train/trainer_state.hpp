@@ -19,8 +19,8 @@
 namespace declivity::train {
 
 struct Trainer::State {
-    State(std::vector<NamedModule> of, std::vector<NamedOptimizer> by, std::vector<NamedMetric> measured,
-          std::vector<NamedGenerator> drawn_from);
+    State(std::vector<NamedModule> module_list, std::vector<NamedOptimizer> optimizer_list,
+          std::vector<NamedMetric> metric_list, std::vector<NamedGenerator> generator_list);
 
     /// Results of model and loss for a batch.
     struct Outcome {
@@ -29,14 +29,14 @@ struct Trainer::State {
         Tensor loss;
         LossWeight weight = {};
     };
-    [[nodiscard]] bool of_model() const noexcept { return !step; }
+    [[nodiscard]] bool has_model() const noexcept { return !step; }
     [[nodiscard]] Tensor output_of(const data::Batch& batch) const;
     /// @throws ValueError if there is none
     [[nodiscard]] Outcome outcome_of(const data::Batch& batch) const;
     /// Updates metrics and sums; the first batch decides whether batches count as classification by add_classification.
-    /// @param totals, noted, sums of the training, or of an evaluation
+    /// @param totals, label_errors, sums of the training, or of an evaluation
     void measure(const Outcome& outcome, const data::Batch& batch, std::optional<bool>& classification,
-                 const Tensor& totals, const Tensor& noted, Sums& sums) const;
+                 const Tensor& totals, const Tensor& label_errors, Sums& sums) const;
     void set_training(bool on) const;
 
     std::vector<NamedModule> modules;
@@ -62,8 +62,8 @@ struct Trainer::State {
     Tensor totals;
     Sums sums;
     std::optional<bool> classification;
-    Tensor guard;  // i32 [2], see ops/finite.hpp; the guard of the optimizers during a fit
-    Tensor noted;  // i64 [4], see ops/classification.hpp
+    Tensor guard;         // i32 [2], see ops/finite.hpp; the guard of the optimizers during a fit
+    Tensor label_errors;  // i64 [4], see ops/classification.hpp
     std::int64_t planned_steps = 0;
     std::vector<std::string> validation_sets;
     bool stop = false;
@@ -87,17 +87,17 @@ class Report {
     Report& operator=(const Report&) = delete;
     /// Waits for the copies: after an exception the device would write to freed memory.
     ~Report();
-    void ask(const Trainer::State& state);
-    [[nodiscard]] bool asked() const noexcept { return !arrays_.empty(); }
+    void request(const Trainer::State& state);
+    [[nodiscard]] bool requested() const noexcept { return !arrays_.empty(); }
     void wait();
 
     /// Means of the epoch up to the request.
     void append(Metrics& metrics, const std::string& prefix, const Trainer::State& state) const;
     [[nodiscard]] std::array<std::int32_t, 2> guard() const;
-    [[nodiscard]] NotedLabels noted() const;
+    [[nodiscard]] LabelErrors label_errors() const;
 
   private:
-    std::vector<io::HostArray> arrays_;  // guard, noted, totals, sums, then the states of metrics
+    std::vector<io::HostArray> arrays_;  // guard, label errors, totals, sums, then the states of metrics
     std::vector<Event> events_;          // pending until waited for
 };
 

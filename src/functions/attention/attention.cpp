@@ -26,31 +26,31 @@ namespace {
 
 constexpr const char* kName = "scaled_dot_product_attention";
 // Largest head dimension of the kernels: on SIMT devices the sums of a row are kept in registers.
-constexpr std::int64_t kMaxOnCpu = 256, kMaxOnGpu = 128;
+constexpr std::int64_t kMaxHeadDimSimd = 256, kMaxHeadDimSimt = 128;
 
 /// Inputs q (B, G H, Lq, D), k (B, H, Lk, D), v (B, H, Lk, E), the mask (B, G H, Lq, Lk) and the slopes (G H), which
 /// may be undefined; returns y (B, Lq, G H, E).
-std::vector<Tensor> decomposed(const std::vector<Tensor>& in, const ops::AttentionNumbers& numbers) {
+std::vector<Tensor> decomposed(const std::vector<Tensor>& in, const ops::AttentionNumbers& parameters) {
     const Tensor &q = in[0], &mask = in[3], &slopes = in[4];
     const std::int64_t heads = in[1].size(1), group = heads == 0 ? 1 : q.size(1) / heads, queries = q.size(2),
                        keys = in[1].size(2);
     const Tensor k = group > 1 ? repeat_interleave(in[1], group, 1) : in[1],
                  v = group > 1 ? repeat_interleave(in[2], group, 1) : in[2];
-    Tensor scores = matmul(q * numbers.scale, transpose(k, -1, -2));
+    Tensor scores = matmul(q * parameters.scale, transpose(k, -1, -2));
     if (keys == 0) return {permute(matmul(scores, v), {0, 2, 1, 3})};  // zeros, but connected to the graph
-    const TensorOptions whole{DType::i64, q.device()};
-    const Tensor distance =
-        reshape(arange(0, keys, 1, whole), {1, keys}) - reshape(arange(0, queries, 1, whole), {queries, 1});  // j - i
+    const TensorOptions index_options{DType::i64, q.device()};
+    const Tensor distance = reshape(arange(0, keys, 1, index_options), {1, keys}) -
+                            reshape(arange(0, queries, 1, index_options), {queries, 1});  // j - i
     if (slopes.defined())
-        scores = scores - reshape(slopes, {q.size(1), 1, 1}) * abs(distance - numbers.shift).to(scores.dtype());
+        scores = scores - reshape(slopes, {q.size(1), 1, 1}) * abs(distance - parameters.shift).to(scores.dtype());
     if (mask.defined() && mask.dtype() != DType::boolean) scores = scores + mask;
-    Tensor seen = (distance >= numbers.low) & (distance <= numbers.high);
-    if (mask.defined() && mask.dtype() == DType::boolean) seen = seen & mask;
+    Tensor visible = (distance >= parameters.low) & (distance <= parameters.high);
+    if (mask.defined() && mask.dtype() == DType::boolean) visible = visible & mask;
     constexpr double infinity = std::numeric_limits<double>::infinity();
-    scores = where(seen, scores, -infinity);
-    const Tensor any = amax(scores.detach(), {-1}, true) != -infinity;
-    Tensor weights = where(any, softmax(where(any, scores, 0), -1), 0);
-    if (numbers.dropped > 0) weights = detail::dropped(weights, numbers.dropped, numbers.random);
+    scores = where(visible, scores, -infinity);
+    const Tensor has_visible = amax(scores.detach(), {-1}, true) != -infinity;
+    Tensor weights = where(has_visible, softmax(where(has_visible, scores, 0), -1), 0);
+    if (parameters.dropped > 0) weights = detail::dropped(weights, parameters.dropped, parameters.random);
     return {permute(matmul(weights, v), {0, 2, 1, 3})};
 }
 
@@ -66,107 +66,117 @@ ops::View heads_first(ops::View view) {
     return view;
 }
 
-/// Attention by the fused kernels.
-Tensor attended(const std::vector<Tensor>& in, const ops::AttentionNumbers& numbers) {
+/// Attention computed by the fused kernels.
+Tensor fused_attention(const std::vector<Tensor>& in, const ops::AttentionNumbers& parameters) {
     const auto operands = [](const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
                              const Tensor& slopes) {
         return ops::AttentionOperands{rows_of(q), rows_of(k), rows_of(v), mask.defined() ? mask.view() : ops::View{},
                                       detail::dense_or_none(slopes)};
     };
-    const ops::AttentionResults made = ops::attention(operands(in[0], in[1], in[2], in[3], in[4]), numbers);
+    const ops::AttentionResults forward = ops::attention(operands(in[0], in[1], in[2], in[3], in[4]), parameters);
     return attach_backward(
-        kName, in, {made.y},
-        [q = Saved(in[0]), k = Saved(in[1]), v = Saved(in[2]), mask = Saved(in[3]), slopes = Saved(in[4]), numbers,
-         operands, y = made.y, log_sums = made.log_sums](const GradientContext& context) {
+        kName, in, {forward.y},
+        [q = Saved(in[0]), k = Saved(in[1]), v = Saved(in[2]), mask = Saved(in[3]), slopes = Saved(in[4]), parameters,
+         operands, y = forward.y, log_sums = forward.log_sums](const GradientContext& context) {
             const Tensor gradient = context.gradient(0);
             const ops::View g = gradient.view(),
-                            rows = g.shape[3] <= 1 || g.strides[3] == 1 ? g : gradient.dense_view();
-            const auto [of_q, of_k, of_v] = ops::attention_backward(
-                operands(q.get(kName), k.get(kName), v.get(kName), mask.get(kName), slopes.get(kName)), numbers,
-                y.view(), log_sums.view(), heads_first(rows));
-            const auto of = [](const ops::LazyArray& value) { return permute(Tensor(value), {0, 2, 1, 3}); };
-            return std::vector{of(of_q), of(of_k), of(of_v), Tensor(), Tensor()};
+                            grad_rows = g.shape[3] <= 1 || g.strides[3] == 1 ? g : gradient.dense_view();
+            const auto [grad_q, grad_k, grad_v] = ops::attention_backward(
+                operands(q.get(kName), k.get(kName), v.get(kName), mask.get(kName), slopes.get(kName)), parameters,
+                y.view(), log_sums.view(), heads_first(grad_rows));
+            const auto with_heads_first = [](const ops::LazyArray& value) {
+                return permute(Tensor(value), {0, 2, 1, 3});
+            };
+            return std::vector{with_heads_first(grad_q), with_heads_first(grad_k), with_heads_first(grad_v), Tensor(),
+                               Tensor()};
         },
-        [numbers](const std::vector<Tensor>& inputs) { return decomposed(inputs, numbers); })[0];
+        [parameters](const std::vector<Tensor>& inputs) { return decomposed(inputs, parameters); })[0];
 }
 
-bool by_kernels(const std::vector<Tensor>& in) {
+bool has_kernel(const std::vector<Tensor>& in) {
     const Tensor &q = in[0], &v = in[2];
-    const std::int64_t most = ops::kernel_style_of(q.device()) == KernelStyle::simd ? kMaxOnCpu : kMaxOnGpu;
+    const std::int64_t max_head_dim =
+        ops::kernel_style_of(q.device()) == KernelStyle::simd ? kMaxHeadDimSimd : kMaxHeadDimSimt;
     // f64 accumulators would take twice the registers.
     if (ops::kernel_style_of(q.device()) == KernelStyle::simt && q.dtype() == DType::f64) return false;
-    return !detail::by_decomposition() && q.numel() > 0 && v.numel() > 0 && q.size(3) <= most && v.size(3) <= most &&
-           !any_requires_grad({in[3], in[4]});
+    return !detail::by_decomposition() && q.numel() > 0 && v.numel() > 0 && q.size(3) <= max_head_dim &&
+           v.size(3) <= max_head_dim && !any_requires_grad({in[3], in[4]});
 }
 
-/// Axes in front of (L, D): batch, and heads.
-struct Front {
+/// Leading dimensions of the operands, those before (L, D): batch, and heads.
+struct LeadingDims {
     Shape batch;
     std::int64_t queries = 1, keys = 1;  ///< number of heads
 };
 
-Shape front_of(const Tensor& x, int last) {
+Shape leading_dims(const Tensor& x, int last) {
     Shape shape;
     for (int axis = 0; axis + last < x.rank(); ++axis) shape.push_back(x.size(axis));
     return shape;
 }
 
-/// Returns whether `shape` broadcasts to another one without changing it.
-bool stretches_to(const Shape& shape, const Shape& whole) {
-    if (shape.rank() > whole.rank()) return false;
-    for (int back = 1; back <= shape.rank(); ++back)
-        if (shape[shape.rank() - back] != 1 && shape[shape.rank() - back] != whole[whole.rank() - back]) return false;
+/// Returns whether `shape` broadcasts to `target`.
+bool broadcasts_to(const Shape& shape, const Shape& target) {
+    if (shape.rank() > target.rank()) return false;
+    for (int from_end = 1; from_end <= shape.rank(); ++from_end)
+        if (shape[shape.rank() - from_end] != 1 && shape[shape.rank() - from_end] != target[target.rank() - from_end])
+            return false;
     return true;
 }
 
-Front front_of(const Tensor& query, const Tensor& key, const Tensor& value, bool grouped) {
+LeadingDims leading_dims(const Tensor& query, const Tensor& key, const Tensor& value, bool grouped) {
     const int last = grouped ? 3 : 2;
     if (!grouped && query.rank() > 2 && key.rank() > 2 && key.size(-3) > 1 && query.size(-3) > key.size(-3))
         throw ShapeError(fmt::format(
             "{}: expected the same number of heads in query and key, or enable_gqa for groups of heads, got {} "
             "and {}",
             kName, query.shape().str(), key.shape().str()));
-    const auto joined = [&](const Tensor& a, const Shape& b) { return broadcast_shapes(kName, front_of(a, last), b); };
-    Front front{.batch = joined(query, joined(key, front_of(value, last)))};
+    const auto broadcast_leading = [&](const Tensor& a, const Shape& b) {
+        return broadcast_shapes(kName, leading_dims(a, last), b);
+    };
+    LeadingDims leading{.batch = broadcast_leading(query, broadcast_leading(key, leading_dims(value, last)))};
     if (grouped) {
-        for (const auto& [what, one] : {std::pair{"query", &query}, std::pair{"key", &key}, std::pair{"value", &value}})
-            if (one->rank() < 3)
+        for (const auto& [what, operand] :
+             {std::pair{"query", &query}, std::pair{"key", &key}, std::pair{"value", &value}})
+            if (operand->rank() < 3)
                 throw ShapeError(fmt::format("{}: expected {} of shape (..., heads, L, D) with enable_gqa, got {}",
-                                             kName, what, one->shape().str()));
-        front.queries = query.size(-3);
-        front.keys = key.size(-3);
-        if (value.size(-3) != front.keys || front.keys == 0 || front.queries % front.keys != 0)
+                                             kName, what, operand->shape().str()));
+        leading.queries = query.size(-3);
+        leading.keys = key.size(-3);
+        if (value.size(-3) != leading.keys || leading.keys == 0 || leading.queries % leading.keys != 0)
             throw ShapeError(fmt::format(
                 "{}: expected numbers of heads of key and value that divide that of query, got {}, {} and {}", kName,
-                front.keys, value.size(-3), front.queries));
-    } else if (front.batch.rank() > 0) {
-        front.queries = front.keys = front.batch[-1];
+                leading.keys, value.size(-3), leading.queries));
+    } else if (leading.batch.rank() > 0) {
+        leading.queries = leading.keys = leading.batch[-1];
         Shape rest;
-        for (int axis = 0; axis + 1 < front.batch.rank(); ++axis) rest.push_back(front.batch[axis]);
-        front.batch = rest;
+        for (int axis = 0; axis + 1 < leading.batch.rank(); ++axis) rest.push_back(leading.batch[axis]);
+        leading.batch = rest;
     }
-    return front;
+    return leading;
 }
 
-Shape joined(Shape front, std::initializer_list<std::int64_t> last) {
-    for (const std::int64_t size : last) front.push_back(size);
-    return front;
+Shape append_dims(Shape leading, std::initializer_list<std::int64_t> last) {
+    for (const std::int64_t size : last) leading.push_back(size);
+    return leading;
 }
 
 /// x (..., rows, columns) as (B, heads, rows, columns).
-Tensor stretched(const Tensor& x, const Front& front, std::int64_t heads, std::int64_t rows, std::int64_t columns) {
-    const Shape whole = joined(front.batch, {heads, rows, columns});
-    const Tensor wide = x.shape() == whole ? x : broadcast_to(x, whole);
-    return whole.rank() == 4 ? wide : reshape(wide, {front.batch.numel(), heads, rows, columns});
+Tensor expand_operand(const Tensor& x, const LeadingDims& leading, std::int64_t heads, std::int64_t rows,
+                      std::int64_t columns) {
+    const Shape target = append_dims(leading.batch, {heads, rows, columns});
+    const Tensor expanded = x.shape() == target ? x : broadcast_to(x, target);
+    return target.rank() == 4 ? expanded : reshape(expanded, {leading.batch.numel(), heads, rows, columns});
 }
 
 void check(const Tensor& query, const Tensor& key, const Tensor& value, const AttentionParameters& options) {
     ops::require_real(kName, "query", query.dtype());
-    for (const auto& [what, one] : {std::pair{"query", &query}, std::pair{"key", &key}, std::pair{"value", &value}}) {
-        if (one->rank() < 2)
+    for (const auto& [what, operand] :
+         {std::pair{"query", &query}, std::pair{"key", &key}, std::pair{"value", &value}}) {
+        if (operand->rank() < 2)
             throw ShapeError(
-                fmt::format("{}: expected {} of shape (..., L, D), got {}", kName, what, one->shape().str()));
-        ops::require_alike(kName, "query", query.dtype(), query.device(), what, one->dtype(), one->device());
+                fmt::format("{}: expected {} of shape (..., L, D), got {}", kName, what, operand->shape().str()));
+        ops::require_alike(kName, "query", query.dtype(), query.device(), what, operand->dtype(), operand->device());
     }
     if (key.size(-1) != query.size(-1))
         throw ShapeError(fmt::format("{}: expected key and query of the same size along the last axis, got {} and {}",
@@ -188,18 +198,18 @@ void check(const Tensor& query, const Tensor& key, const Tensor& value, const At
                                       query.device().name(), options.generator->device().name()));
 }
 
-ops::AttentionNumbers numbers_of(const Tensor& query, const AttentionParameters& options) {
-    ops::AttentionNumbers numbers;
+ops::AttentionNumbers parameters_of(const Tensor& query, const AttentionParameters& options) {
+    ops::AttentionNumbers parameters;
     const auto width = static_cast<double>(std::max<std::int64_t>(1, query.size(-1)));
-    numbers.scale = options.scale.value_or(1 / std::sqrt(width));
-    numbers.shift = options.query_offset;
+    parameters.scale = options.scale.value_or(1 / std::sqrt(width));
+    parameters.shift = options.query_offset;
     if (options.window) {
-        numbers.low = options.query_offset - *options.window + 1;
-        numbers.high = options.query_offset + *options.window - 1;
+        parameters.low = options.query_offset - *options.window + 1;
+        parameters.high = options.query_offset + *options.window - 1;
     }
-    if (options.is_causal) numbers.high = options.query_offset;
-    numbers.dropped = options.dropout_p;
-    return numbers;
+    if (options.is_causal) parameters.high = options.query_offset;
+    parameters.dropped = options.dropout_p;
+    return parameters;
 }
 
 template <class T>
@@ -225,36 +235,37 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
                              {"query_offset", options.query_offset}});
     call.require_defined({"query", "key", "value"});
     check(query, key, value, options);
-    const Front front = front_of(query, key, value, options.enable_gqa);
+    const LeadingDims leading = leading_dims(query, key, value, options.enable_gqa);
     const std::int64_t queries = query.size(-2), keys = key.size(-2), width = value.size(-1);
-    const Shape whole = joined(front.batch, {front.queries, queries, width});
+    const Shape result_shape = append_dims(leading.batch, {leading.queries, queries, width});
     const Tensor &mask = options.attn_mask, &slopes = options.alibi_slopes;
     if (slopes.defined()) {
-        ops::require_shape(kName, "alibi_slopes", slopes.shape(), {front.queries});
+        ops::require_shape(kName, "alibi_slopes", slopes.shape(), {leading.queries});
         ops::require_alike(kName, "query", query.dtype(), query.device(), "alibi_slopes", slopes.dtype(),
                            slopes.device());
     }
-    if (const Shape scores = joined(front.batch, {front.queries, queries, keys});
-        mask.defined() && !stretches_to(mask.shape(), scores))
+    if (const Shape scores = append_dims(leading.batch, {leading.queries, queries, keys});
+        mask.defined() && !broadcasts_to(mask.shape(), scores))
         throw ShapeError(fmt::format("{}: expected attn_mask that broadcasts to {}, got {}", kName, scores.str(),
                                      mask.shape().str()));
     const std::vector<Tensor> in{
-        stretched(query, front, front.queries, queries, query.size(-1)),
-        stretched(key, front, front.keys, keys, key.size(-1)), stretched(value, front, front.keys, keys, width),
-        mask.defined() ? stretched(mask, front, front.queries, queries, keys) : Tensor(), slopes};
-    ops::AttentionNumbers numbers = numbers_of(query, options);
-    if (numbers.dropped > 0) {
+        expand_operand(query, leading, leading.queries, queries, query.size(-1)),
+        expand_operand(key, leading, leading.keys, keys, key.size(-1)),
+        expand_operand(value, leading, leading.keys, keys, width),
+        mask.defined() ? expand_operand(mask, leading, leading.queries, queries, keys) : Tensor(), slopes};
+    ops::AttentionNumbers parameters = parameters_of(query, options);
+    if (parameters.dropped > 0) {
         const DType compute = compute_type(query.dtype());
-        const Shape weights{in[0].size(0), front.queries, queries, keys};
-        numbers.random = options.generator ? options.generator->take(kName, compute, weights)
-                                           : ops::take_random(query.device(), compute, weights.numel());
+        const Shape weights{in[0].size(0), leading.queries, queries, keys};
+        parameters.random = options.generator ? options.generator->take(kName, compute, weights)
+                                              : ops::take_random(query.device(), compute, weights.numel());
     }
-    const Tensor y = by_kernels(in)
-                         ? attended(in, numbers)
-                         : detail::decomposed_in_f32(
-                               [&](const std::vector<Tensor>& inputs) { return decomposed(inputs, numbers); }, in)[0];
+    const Tensor y =
+        has_kernel(in) ? fused_attention(in, parameters)
+                       : detail::decomposed_in_f32(
+                             [&](const std::vector<Tensor>& inputs) { return decomposed(inputs, parameters); }, in)[0];
     const Tensor rows = permute(y, {0, 2, 1, 3});
-    return call.result(whole.rank() == 4 ? rows : reshape(rows, whole));
+    return call.result(result_shape.rank() == 4 ? rows : reshape(rows, result_shape));
 }
 
 }  // namespace declivity

@@ -19,39 +19,41 @@ namespace declivity {
 namespace {
 
 constexpr const char* kName = "cached_attention";
-constexpr std::int64_t kMax = 256;  // largest head dimension of the kernels
+constexpr std::int64_t kMaxHeadDim = 256;  // largest head dimension of the kernels
 
 /// Gathers pages (P, H, page, D) to the keys of each sample, (B, H, n page, D).
-Tensor gathered(const Tensor& pages, const Tensor& table) {
-    const std::int64_t samples = table.size(0), each = table.size(1);
-    const Tensor numbers = clamp(flatten(table, 0), 0, pages.size(0) - 1);
-    const Tensor picked =
-        reshape(index_select(pages, 0, numbers), {samples, each, pages.size(1), pages.size(2), pages.size(3)});
-    return reshape(permute(picked, {0, 2, 1, 3, 4}), {samples, pages.size(1), each * pages.size(2), pages.size(3)});
+Tensor gather_pages(const Tensor& pages, const Tensor& table) {
+    const std::int64_t samples = table.size(0), pages_per_sample = table.size(1);
+    const Tensor page_indices = clamp(flatten(table, 0), 0, pages.size(0) - 1);
+    const Tensor selected = reshape(index_select(pages, 0, page_indices),
+                                    {samples, pages_per_sample, pages.size(1), pages.size(2), pages.size(3)});
+    return reshape(permute(selected, {0, 2, 1, 3, 4}),
+                   {samples, pages.size(1), pages_per_sample * pages.size(2), pages.size(3)});
 }
 
 /// Inputs query, key, value, lengths and the page table, which may be undefined.
 Tensor decomposed(const Tensor& query, Tensor key, Tensor value, const Tensor& lengths,
                   const CachedAttentionParameters& options) {
     if (options.block_table.defined()) {
-        key = gathered(key, options.block_table);
-        value = gathered(value, options.block_table);
+        key = gather_pages(key, options.block_table);
+        value = gather_pages(value, options.block_table);
     }
     const std::int64_t queries = query.size(2), keys = key.size(2);
-    const TensorOptions whole{DType::i64, query.device()};
+    const TensorOptions index_options{DType::i64, query.device()};
     const Tensor length = reshape(clamp(lengths.to(DType::i64), 0, keys), {lengths.size(0), 1, 1});
     // Position of a query relative to that of each key.
-    const Tensor place = arange(0, keys, 1, whole);
-    const Tensor distance = length - queries + reshape(arange(0, queries, 1, whole), {queries, 1}) - place;
-    Tensor seen = place < length;
-    if (options.is_causal) seen = seen & (distance >= 0);
-    if (options.window) seen = seen & (abs(distance) < *options.window);
-    seen = broadcast_to(seen, {lengths.size(0), queries, keys});
+    const Tensor position = arange(0, keys, 1, index_options);
+    const Tensor distance = length - queries + reshape(arange(0, queries, 1, index_options), {queries, 1}) - position;
+    Tensor visible = position < length;
+    if (options.is_causal) visible = visible & (distance >= 0);
+    if (options.window) visible = visible & (abs(distance) < *options.window);
+    visible = broadcast_to(visible, {lengths.size(0), queries, keys});
     // Masked keys and values may be anything, even NaN.
-    const Tensor counts = unsqueeze(any(seen, {1}), -1);
-    const auto counted = [&](const Tensor& x) { return where(unsqueeze(counts, 1), x.to(query.dtype()), 0); };
-    return scaled_dot_product_attention(query, counted(key), counted(value),
-                                        {.attn_mask = unsqueeze(seen, 1), .scale = options.scale, .enable_gqa = true});
+    const Tensor used = unsqueeze(any(visible, {1}), -1);
+    const auto masked = [&](const Tensor& x) { return where(unsqueeze(used, 1), x.to(query.dtype()), 0); };
+    return scaled_dot_product_attention(
+        query, masked(key), masked(value),
+        {.attn_mask = unsqueeze(visible, 1), .scale = options.scale, .enable_gqa = true});
 }
 
 void check(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& lengths,
@@ -99,16 +101,16 @@ ops::View rows_of(const Tensor& x) {
     return view.shape[3] <= 1 || view.strides[3] == 1 ? view : x.clone().view();
 }
 
-/// By kernels; f16 and bf16 queries are upcast to f32.
-Tensor attended(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& lengths,
-                const CachedAttentionParameters& options) {
+/// Attention computed by the kernels; f16 and bf16 queries are upcast to f32.
+Tensor fused_attention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& lengths,
+                       const CachedAttentionParameters& options) {
     const DType compute = compute_type(query.dtype());
-    ops::CachedAttentionNumbers numbers{.is_causal = options.is_causal};
-    numbers.scale = options.scale.value_or(1 / std::sqrt(static_cast<double>(query.size(3))));
-    if (options.window) numbers.window = *options.window;
+    ops::CachedAttentionNumbers parameters{.is_causal = options.is_causal};
+    parameters.scale = options.scale.value_or(1 / std::sqrt(static_cast<double>(query.size(3))));
+    if (options.window) parameters.window = *options.window;
     const Tensor y(ops::cached_attention({rows_of(query.to(compute)), rows_of(key), rows_of(value),
                                           lengths.dense_view(), detail::dense_or_none(options.block_table)},
-                                         numbers));
+                                         parameters));
     return permute(y.to(query.dtype()), {0, 2, 1, 3});
 }
 
@@ -124,13 +126,14 @@ Tensor cached_attention(const Tensor& query, const Tensor& key, const Tensor& va
          options.window ? CallAttribute("window", *options.window) : CallAttribute("window", "None")});
     call.require_defined({"query", "key", "value", "lengths"});
     check(query, key, value, lengths, options);
-    const bool small = query.size(3) <= kMax && value.size(3) <= kMax && query.size(3) > 0;
+    const bool small = query.size(3) <= kMaxHeadDim && value.size(3) <= kMaxHeadDim && query.size(3) > 0;
     // f64 accumulators would take twice the registers on SIMT devices.
-    const bool wide = ops::kernel_style_of(query.device()) == KernelStyle::simt && query.dtype() == DType::f64;
-    if (detail::by_decomposition() || any_requires_grad({query, key, value}) || !small || wide || query.numel() == 0 ||
-        key.numel() == 0 || value.numel() == 0)
+    const bool is_f64_on_simt =
+        ops::kernel_style_of(query.device()) == KernelStyle::simt && query.dtype() == DType::f64;
+    if (detail::by_decomposition() || any_requires_grad({query, key, value}) || !small || is_f64_on_simt ||
+        query.numel() == 0 || key.numel() == 0 || value.numel() == 0)
         return call.result(decomposed(query, key, value, lengths, options));
-    return call.result(attended(query, key, value, lengths, options));
+    return call.result(fused_attention(query, key, value, lengths, options));
 }
 
 }  // namespace declivity

@@ -44,7 +44,7 @@ Tensor rotary_embedding(const Tensor& x, const RotaryParameters& options) {
     require_dims(name, dims, options.base);
     if (dims > width) throw ValueError(fmt::format("{}: expected dims up to {}, got {}", name, width, dims));
     const DType compute = compute_type(x.dtype());
-    const TensorOptions numbers{compute, x.device()};
+    const TensorOptions compute_options{compute, x.device()};
     if (options.frequencies.defined()) {
         ops::require_shape(name, "frequencies", options.frequencies.shape(), {dims / 2});
         ops::require_alike(name, "frequencies", options.frequencies.dtype(), options.frequencies.device(), "x", compute,
@@ -58,21 +58,22 @@ Tensor rotary_embedding(const Tensor& x, const RotaryParameters& options) {
     if (positions.rank() > rows.rank() || broadcast_shapes(name, positions.shape(), rows) != rows)
         throw ShapeError(fmt::format("{}: expected positions that broadcast to {}, got {}", name, rows.str(),
                                      positions.shape().str()));
-    const Tensor frequencies =
-        options.frequencies.defined() ? options.frequencies.detach() : frequencies_of(dims, options.base, numbers);
+    const Tensor frequencies = options.frequencies.defined() ? options.frequencies.detach()
+                                                             : frequencies_of(dims, options.base, compute_options);
     const Tensor angles = angles_of(positions, frequencies) * options.scale;
     const Tensor cosine = cos(angles), sine = sin(angles);
-    const Tensor turned = dims == width ? x : slice(x, -1, 0, dims);
+    const Tensor rotated = dims == width ? x : slice(x, -1, 0, dims);
     Tensor y;
     if (options.interleaved) {
-        Shape pairs = turned.shape();
+        Shape pairs = rotated.shape();
         pairs[-1] = dims / 2;
         pairs.push_back(2);
-        const Tensor both = reshape(turned, pairs);
-        const Tensor a = select(both, -1, 0).to(compute), b = select(both, -1, 1).to(compute);
-        y = reshape(stack({a * cosine - b * sine, b * cosine + a * sine}, -1), turned.shape());
+        const Tensor paired = reshape(rotated, pairs);
+        const Tensor a = select(paired, -1, 0).to(compute), b = select(paired, -1, 1).to(compute);
+        y = reshape(stack({a * cosine - b * sine, b * cosine + a * sine}, -1), rotated.shape());
     } else {
-        const Tensor a = slice(turned, -1, 0, dims / 2).to(compute), b = slice(turned, -1, dims / 2, dims).to(compute);
+        const Tensor a = slice(rotated, -1, 0, dims / 2).to(compute),
+                     b = slice(rotated, -1, dims / 2, dims).to(compute);
         y = concat({a * cosine - b * sine, b * cosine + a * sine}, -1);
     }
     y = y.to(x.dtype());

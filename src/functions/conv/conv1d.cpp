@@ -14,19 +14,19 @@ Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias, const C
         {{"stride", options.stride}, padding.attribute(), {"dilation", options.dilation}, {"groups", options.groups}});
     call.require_defined({"x", "weight"});
     const Dims stride{options.stride}, dilation{options.dilation};
-    const detail::ConvInput given("conv1d", x, weight, options.padding, dilation, stride);
-    const Shape &in = given.x.shape(), &filter = weight.shape();
+    const detail::ConvInput input("conv1d", x, weight, options.padding, dilation, stride);
+    const Shape &in = input.x.shape(), &filter = weight.shape();
     const Shape out =
-        ops::conv_shape("conv1d", in, filter, {stride.span(), given.padding.span(), dilation.span(), options.groups});
+        ops::conv_shape("conv1d", in, filter, {stride.span(), input.padding.span(), dilation.span(), options.groups});
     detail::require_conv_operands("conv1d", x, weight, bias, out[1]);
     // Images of one row.
     const Tensor y =
-        conv2d(reshape(given.x, {in[0], in[1], 1, in[2]}), reshape(weight, {filter[0], filter[1], 1, filter[2]}), bias,
+        conv2d(reshape(input.x, {in[0], in[1], 1, in[2]}), reshape(weight, {filter[0], filter[1], 1, filter[2]}), bias,
                {.stride = {1, options.stride},
-                .padding = {0, given.padding[0]},
+                .padding = {0, input.padding[0]},
                 .dilation = {1, options.dilation},
                 .groups = options.groups});
-    return call.result(detail::as_given(reshape(y, out), given.single));
+    return call.result(detail::drop_batch_if(reshape(y, out), input.unbatched));
 }
 
 Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bias,
@@ -50,7 +50,7 @@ Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bia
                                        .output_padding = {0, options.output_padding},
                                        .dilation = {1, options.dilation},
                                        .groups = options.groups});
-    return call.result(detail::as_given(reshape(y, out), detail::is_single(x, 1)));
+    return call.result(detail::drop_batch_if(reshape(y, out), detail::is_unbatched(x, 1)));
 }
 
 }  // namespace declivity

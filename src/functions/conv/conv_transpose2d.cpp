@@ -10,7 +10,8 @@ namespace declivity {
 namespace {
 
 /// Integers, by im2col: no strategy supports them.
-Tensor of_integers(const Tensor& x, const Tensor& weight, const Shape& out, const ConvTranspose2dParameters& options) {
+Tensor conv_transpose_integers(const Tensor& x, const Tensor& weight, const Shape& out,
+                               const ConvTranspose2dParameters& options) {
     const std::int64_t groups = options.groups, channels = x.size(1) / groups, taps = weight.numel() / weight.size(0);
     const std::int64_t pixels = x.size(2) * x.size(3);
     const Tensor products =
@@ -35,24 +36,25 @@ Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bia
                              {"groups", options.groups}});
     call.require_defined({"x", "weight"});
     const Tensor in = detail::as_batch(x, 2);
-    const Dims padding = dims_of(options.padding), further = dims_of(options.output_padding);
+    const Dims padding = dims_of(options.padding), output_padding = dims_of(options.output_padding);
     const Shape out = detail::transposed_shape(
-        name, in, weight, bias, {dims_of(options.stride), padding, further, dims_of(options.dilation), options.groups});
+        name, in, weight, bias,
+        {dims_of(options.stride), padding, output_padding, dims_of(options.dilation), options.groups});
     Tensor y;
-    if (further[0] >= options.stride[0] || further[1] >= options.stride[1]) {
+    if (output_padding[0] >= options.stride[0] || output_padding[1] >= options.stride[1]) {
         // The result is larger than a convolution's input could be: computed in full, then cropped or zero-padded.
         y = detail::decomposed_in_f32(
             [&](const std::vector<Tensor>& operands) {
-                const Tensor whole = conv_transpose2d(
+                const Tensor uncropped = conv_transpose2d(
                     operands[0], operands[1], {},
                     {.stride = options.stride, .dilation = options.dilation, .groups = options.groups});
-                return std::vector{detail::with_bias(
-                    pad(whole, {-padding[1], further[1] - padding[1], -padding[0], further[0] - padding[0]}),
-                    operands[2])};
+                return std::vector{detail::with_bias(pad(uncropped, {-padding[1], output_padding[1] - padding[1],
+                                                                     -padding[0], output_padding[0] - padding[0]}),
+                                                     operands[2])};
             },
             {in, weight, bias})[0];
     } else if (is_integer(x.dtype())) {
-        y = detail::with_bias(of_integers(in, weight, out, options), bias);
+        y = detail::with_bias(conv_transpose_integers(in, weight, out, options), bias);
     } else {
         y = detail::decomposed_in_f32(
             [&](const std::vector<Tensor>& operands) {
@@ -65,7 +67,7 @@ Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bia
             },
             {in, weight, bias})[0];
     }
-    return call.result(detail::as_given(y, detail::is_single(x, 2)));
+    return call.result(detail::drop_batch_if(y, detail::is_unbatched(x, 2)));
 }
 
 }  // namespace declivity

@@ -20,17 +20,17 @@ namespace detail {
 
 Tensor window_indices(std::int64_t windows, std::int64_t step, std::int64_t size, std::int64_t spacing,
                       const Device& device) {
-    const TensorOptions whole{DType::i64, device};
-    return reshape(arange(0, windows, 1, whole) * step, {windows, 1}) +
-           reshape(arange(0, size, 1, whole) * spacing, {1, size});
+    const TensorOptions index_options{DType::i64, device};
+    return reshape(arange(0, windows, 1, index_options) * step, {windows, 1}) +
+           reshape(arange(0, size, 1, index_options) * spacing, {1, size});
 }
 
 Tensor sliding_windows(const Tensor& x, int axis, std::int64_t size, std::int64_t step, std::int64_t spacing) {
     ops::refuse_in_formula();
-    const std::int64_t length = x.shape()[axis], reach = std::max<std::int64_t>(0, (size - 1) * spacing + 1);
+    const std::int64_t length = x.shape()[axis], extent = std::max<std::int64_t>(0, (size - 1) * spacing + 1);
     const ops::LazyArray result = ops::view_of(x.value(), [&](const ops::View& view) {
         ops::View out = view;
-        out.shape[axis] = (length - reach) / step + 1;
+        out.shape[axis] = (length - extent) / step + 1;
         out.strides[axis] = view.strides[axis] * step;
         out.shape.push_back(size);
         out.strides.push_back(view.strides[axis] * spacing);
@@ -43,18 +43,18 @@ Tensor sliding_windows(const Tensor& x, int axis, std::int64_t size, std::int64_
 
 Tensor sum_of_windows(const Tensor& x, int axis, std::int64_t length, std::int64_t step, std::int64_t spacing) {
     const std::int64_t windows = x.shape()[axis], size = x.shape().back();
-    Dims order{axis, x.rank() - 1}, back;
+    Dims order{axis, x.rank() - 1}, inverse_order;
     Shape shape{length};
     for (int i = 0; i + 1 < x.rank(); ++i) {
-        back.push_back(i == axis ? 0 : i < axis ? i + 1 : i);
+        inverse_order.push_back(i == axis ? 0 : i < axis ? i + 1 : i);
         if (i == axis) continue;
         order.push_back(i);
         shape.push_back(x.shape()[i]);
     }
-    const std::int64_t each = shape.numel() / std::max<std::int64_t>(1, length);
-    const Tensor rows = reshape(permute(x, order), {windows * size, each});
-    const Tensor places = reshape(window_indices(windows, step, size, spacing, x.device()), {windows * size});
-    return permute(reshape(sum_rows("unfold_axis", rows, places, length), shape), back);
+    const std::int64_t row_size = shape.numel() / std::max<std::int64_t>(1, length);
+    const Tensor rows = reshape(permute(x, order), {windows * size, row_size});
+    const Tensor indices = reshape(window_indices(windows, step, size, spacing, x.device()), {windows * size});
+    return permute(reshape(scatter_add_rows("unfold_axis", rows, indices, length), shape), inverse_order);
 }
 
 }  // namespace detail
@@ -79,9 +79,11 @@ Tensor unfold_axis(const Tensor& x, std::int64_t axis, std::int64_t size, std::i
 namespace {
 
 void check(const char* name, const UnfoldParameters& options) {
-    const auto least = [](const Size2& of, std::int64_t bound) { return of[0] >= bound && of[1] >= bound; };
-    if (!least(options.kernel_size, 1) || !least(options.stride, 1) || !least(options.dilation, 1) ||
-        !least(options.padding, 0))
+    const auto at_least = [](const Size2& sizes, std::int64_t minimum) {
+        return sizes[0] >= minimum && sizes[1] >= minimum;
+    };
+    if (!at_least(options.kernel_size, 1) || !at_least(options.stride, 1) || !at_least(options.dilation, 1) ||
+        !at_least(options.padding, 0))
         throw ValueError(
             fmt::format("{}: expected a kernel size, stride and dilation of at least 1 and a padding of at least 0, "
                         "got kernel size "
@@ -94,16 +96,16 @@ void check(const char* name, const UnfoldParameters& options) {
 Size2 windows_of(const char* name, const Size2& image, const UnfoldParameters& options) {
     Size2 windows = 0;
     for (std::size_t i = 0; i < 2; ++i) {
-        const std::int64_t room =
+        const std::int64_t last_start =
             image[i] + 2 * options.padding[i] - options.dilation[i] * (options.kernel_size[i] - 1) - 1;
-        if (image[i] < 1 || room < 0)
+        if (image[i] < 1 || last_start < 0)
             throw ShapeError(
                 fmt::format("{}: expected an image at least as large as a window, got {} x {} with padding {} x {} and "
                             "windows of {} "
                             "x {} with dilation {} x {}",
                             name, image[0], image[1], options.padding[0], options.padding[1], options.kernel_size[0],
                             options.kernel_size[1], options.dilation[0], options.dilation[1]));
-        windows[i] = room / options.stride[i] + 1;
+        windows[i] = last_start / options.stride[i] + 1;
     }
     return windows;
 }
@@ -123,11 +125,11 @@ Tensor unfold(const Tensor& x, const UnfoldParameters& options) {
     const Size2 windows = windows_of("unfold", {in.size(2), in.size(3)}, options);
     const Tensor padded = padding[0] + padding[1] == 0 ? in : pad(in, {padding[1], padding[1], padding[0], padding[0]});
     // (N, C, P, Q, R, S): one copy of all windows.
-    const Tensor all = detail::sliding_windows(detail::sliding_windows(padded, 2, kernel[0], stride[0], dilation[0]), 3,
-                                               kernel[1], stride[1], dilation[1]);
-    const Tensor columns = reshape(permute(all, {0, 1, 4, 5, 2, 3}),
+    const Tensor patches = detail::sliding_windows(
+        detail::sliding_windows(padded, 2, kernel[0], stride[0], dilation[0]), 3, kernel[1], stride[1], dilation[1]);
+    const Tensor columns = reshape(permute(patches, {0, 1, 4, 5, 2, 3}),
                                    {in.size(0), in.size(1) * kernel[0] * kernel[1], windows[0] * windows[1]});
-    return call.result(detail::as_given(columns, x.rank() == 3));
+    return call.result(detail::drop_batch_if(columns, x.rank() == 3));
 }
 
 Tensor fold(const Tensor& x, Size2 output_size, const UnfoldParameters& options) {
@@ -149,14 +151,14 @@ Tensor fold(const Tensor& x, Size2 output_size, const UnfoldParameters& options)
     if (in.size(1) % area != 0 || in.size(2) != windows[0] * windows[1])
         throw ShapeError(fmt::format("fold: expected x of shape (N, C x {}, {}) for images of {} x {}, got {}", area,
                                      windows[0] * windows[1], output_size[0], output_size[1], x.shape().str()));
-    const Tensor all =
+    const Tensor patches =
         permute(reshape(in, {in.size(0), channels, kernel[0], kernel[1], windows[0], windows[1]}), {0, 1, 4, 5, 2, 3});
-    const Tensor lines =
-        detail::sum_of_windows(all, 3, output_size[1] + 2 * padding[1], stride[1], dilation[1]);  // (N, C, P, W, R)
-    const Tensor images = detail::sum_of_windows(lines, 2, output_size[0] + 2 * padding[0], stride[0], dilation[0]);
-    const Tensor inner =
+    const Tensor columns =
+        detail::sum_of_windows(patches, 3, output_size[1] + 2 * padding[1], stride[1], dilation[1]);  // (N, C, P, W, R)
+    const Tensor images = detail::sum_of_windows(columns, 2, output_size[0] + 2 * padding[0], stride[0], dilation[0]);
+    const Tensor cropped =
         padding[0] + padding[1] == 0 ? images : pad(images, {-padding[1], -padding[1], -padding[0], -padding[0]});
-    return call.result(detail::as_given(inner, x.rank() == 2));
+    return call.result(detail::drop_batch_if(cropped, x.rank() == 2));
 }
 
 }  // namespace declivity

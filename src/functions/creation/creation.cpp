@@ -19,17 +19,17 @@ void require_steps(const char* name, std::int64_t steps) {
     if (steps < 0) throw ValueError(fmt::format("{}: expected at least 0 steps, got {}", name, steps));
 }
 
-/// From both ends, like PyTorch, so that both are exact and the sequence is symmetric.
+/// Computed from both ends, like PyTorch, so that both are exact and the sequence is symmetric.
 Tensor spaced(double start, double end, std::int64_t steps, const TensorOptions& options) {
-    const Tensor at = arange(0, steps, 1, options);
+    const Tensor position = arange(0, steps, 1, options);
     const double step = steps > 1 ? (end - start) / static_cast<double>(steps - 1) : 0;
     const auto half = static_cast<double>(steps / 2), last = static_cast<double>(steps - 1);
-    if (steps < 2) return at + start;
-    return where(at < half, at * step + start, end - (last - at) * step);
+    if (steps < 2) return position + start;
+    return where(position < half, position * step + start, end - (last - position) * step);
 }
 
 /// start + i (end - start) / (steps - 1), rounded towards 0, in integer arithmetic, so that nothing else is rounded.
-Tensor whole_spaced(std::int64_t start, std::int64_t end, std::int64_t steps, const TensorOptions& options) {
+Tensor integer_spaced(std::int64_t start, std::int64_t end, std::int64_t steps, const TensorOptions& options) {
     const std::int64_t n = std::max<std::int64_t>(1, steps - 1);
     const double largest = std::max(std::abs(static_cast<double>(start)), std::abs(static_cast<double>(end)));
     if (!(3 * largest * static_cast<double>(n) < 0x1p62))
@@ -46,8 +46,8 @@ struct Triangle {
 };
 
 Tensor indices_of(const Triangle& triangle, std::int64_t total, const TensorOptions& options) {
-    const auto [row, place] = detail::ragged_places(triangle.counts, total);
-    return stack({row, place + index_select(triangle.first, 0, row)}).to(options.dtype);
+    const auto [row, position] = detail::ragged_indices(triangle.counts, total);
+    return stack({row, position + index_select(triangle.first, 0, row)}).to(options.dtype);
 }
 
 void require_triangle(const char* name, std::int64_t rows, std::int64_t columns, const TensorOptions& options) {
@@ -63,8 +63,8 @@ void require_triangle(const char* name, std::int64_t rows, std::int64_t columns,
 Tensor eye(std::int64_t n, std::int64_t m, const TensorOptions& options) {
     const FunctionCall call("eye", {}, {{"n", n}, {"m", m}, {"dtype", options.dtype}});
     if (n < 0 || m < -1) throw ValueError(fmt::format("eye: expected sizes of at least 0, got {} and {}", n, m));
-    const TensorOptions whole{DType::i64, options.device};
-    const Tensor rows = arange(0, n, 1, whole), columns = arange(0, m < 0 ? n : m, 1, whole);
+    const TensorOptions index_options{DType::i64, options.device};
+    const Tensor rows = arange(0, n, 1, index_options), columns = arange(0, m < 0 ? n : m, 1, index_options);
     return call.result((reshape(rows, {n, 1}) == columns).to(options.dtype));
 }
 
@@ -74,8 +74,8 @@ Tensor linspace(Scalar start, Scalar end, std::int64_t steps, const TensorOption
     require_steps("linspace", steps);
     if (options.dtype == DType::boolean) throw TypeError("linspace: expected a numeric type, got bool");
     if (is_floating(options.dtype)) {
-        const TensorOptions wide{compute_type(options.dtype), options.device};
-        return call.result(spaced(start.to_double(), end.to_double(), steps, wide).to(options.dtype));
+        const TensorOptions compute_options{compute_type(options.dtype), options.device};
+        return call.result(spaced(start.to_double(), end.to_double(), steps, compute_options).to(options.dtype));
     }
     for (const Scalar& bound : {start, end})
         if (!(std::abs(bound.to_double()) < 0x1p62))
@@ -86,7 +86,7 @@ Tensor linspace(Scalar start, Scalar end, std::int64_t steps, const TensorOption
         if (!Scalar(bound).fits(options.dtype))
             throw ValueError(
                 fmt::format("linspace: expected bounds representable in {}, got {}", name_of(options.dtype), bound));
-    return call.result(whole_spaced(from, to, steps, options));
+    return call.result(integer_spaced(from, to, steps, options));
 }
 
 Tensor logspace(Scalar start, Scalar end, std::int64_t steps, double base, const TensorOptions& options) {
@@ -95,18 +95,18 @@ Tensor logspace(Scalar start, Scalar end, std::int64_t steps, double base, const
     require_steps("logspace", steps);
     if (!is_floating(options.dtype))
         throw TypeError(fmt::format("logspace: expected a floating type, got {}", name_of(options.dtype)));
-    const TensorOptions wide{compute_type(options.dtype), options.device};
-    return call.result(pow(base, spaced(start.to_double(), end.to_double(), steps, wide)).to(options.dtype));
+    const TensorOptions compute_options{compute_type(options.dtype), options.device};
+    return call.result(pow(base, spaced(start.to_double(), end.to_double(), steps, compute_options)).to(options.dtype));
 }
 
 Tensor tril_indices(std::int64_t rows, std::int64_t columns, std::int64_t offset, const TensorOptions& options) {
     const FunctionCall call("tril_indices", {},
                             {{"rows", rows}, {"columns", columns}, {"offset", offset}, {"dtype", options.dtype}});
     require_triangle("tril_indices", rows, columns, options);
-    const std::int64_t by = std::clamp(offset, -rows, columns);  // beyond that, nothing changes
+    const std::int64_t diagonal = std::clamp(offset, -rows, columns);  // beyond that, nothing changes
     std::int64_t total = 0;
-    for (std::int64_t row = 0; row < rows; ++row) total += std::clamp<std::int64_t>(row + by + 1, 0, columns);
-    const Tensor counts = clamp(arange(0, rows, 1, {DType::i64, options.device}) + (by + 1), 0, columns);
+    for (std::int64_t row = 0; row < rows; ++row) total += std::clamp<std::int64_t>(row + diagonal + 1, 0, columns);
+    const Tensor counts = clamp(arange(0, rows, 1, {DType::i64, options.device}) + (diagonal + 1), 0, columns);
     return call.result(indices_of({counts, zeros_like(counts)}, total, options));
 }
 
@@ -114,10 +114,11 @@ Tensor triu_indices(std::int64_t rows, std::int64_t columns, std::int64_t offset
     const FunctionCall call("triu_indices", {},
                             {{"rows", rows}, {"columns", columns}, {"offset", offset}, {"dtype", options.dtype}});
     require_triangle("triu_indices", rows, columns, options);
-    const std::int64_t by = std::clamp(offset, -rows, columns);  // beyond that, nothing changes
+    const std::int64_t diagonal = std::clamp(offset, -rows, columns);  // beyond that, nothing changes
     std::int64_t total = 0;
-    for (std::int64_t row = 0; row < rows; ++row) total += columns - std::clamp<std::int64_t>(row + by, 0, columns);
-    const Tensor first = clamp(arange(0, rows, 1, {DType::i64, options.device}) + by, 0, columns);
+    for (std::int64_t row = 0; row < rows; ++row)
+        total += columns - std::clamp<std::int64_t>(row + diagonal, 0, columns);
+    const Tensor first = clamp(arange(0, rows, 1, {DType::i64, options.device}) + diagonal, 0, columns);
     return call.result(indices_of({columns - first, first}, total, options));
 }
 

@@ -16,21 +16,21 @@ using detail::recomputed_in_f32;
 namespace {
 
 /// Splits an axis into two equal parts.
-struct GluHalves {
+struct GluParts {
     Tensor first, second;
 };
 void require_even_axis(std::string_view function, const Tensor& x, std::int64_t axis) {
     ops::require_real(function, "x", x.dtype());
-    const int at = normalize_axis(function, axis, x.rank());
-    if (x.shape()[at] % 2 != 0)
+    const int along = normalize_axis(function, axis, x.rank());
+    if (x.shape()[along] % 2 != 0)
         throw ShapeError(
-            fmt::format("{}: expected an axis of even size, got axis {} of {}", function, at, x.shape().str()));
+            fmt::format("{}: expected an axis of even size, got axis {} of {}", function, along, x.shape().str()));
 }
 
-GluHalves halves_of(std::string_view function, const Tensor& x, std::int64_t axis) {
-    const int at = normalize_axis(function, axis, x.rank());
-    const std::int64_t size = x.shape()[at];
-    return {slice(x, at, 0, size / 2), slice(x, at, size / 2, size)};
+GluParts split_axis(std::string_view function, const Tensor& x, std::int64_t axis) {
+    const int along = normalize_axis(function, axis, x.rank());
+    const std::int64_t size = x.shape()[along];
+    return {slice(x, along, 0, size / 2), slice(x, along, size / 2, size)};
 }
 
 }  // namespace
@@ -40,7 +40,7 @@ Tensor selu(const Tensor& x) {
     call.require_defined({"x"});
     ops::require_real("selu", "x", x.dtype());
     constexpr double kAlpha = 1.6732632423543772848, kScale = 1.0507009873554804934;
-    const auto scaled = [](const Tensor& wide) { return elu(wide, kAlpha) * kScale; };
+    const auto scaled = [](const Tensor& upcast) { return elu(upcast, kAlpha) * kScale; };
     return call.result(detail::in_f32(x.dtype(), scaled, x));
 }
 
@@ -50,16 +50,16 @@ Tensor celu(const Tensor& x, double alpha) {
     ops::require_real("celu", "x", x.dtype());
     if (alpha == 0) throw ValueError("celu: expected a non-zero alpha, got 0");
     // elu has PyTorch's gradients at 0, where minimum(x, 0) would give half.
-    return call.result(recomputed_in_f32("celu", x, [alpha](const Tensor& wide) {
-        const Tensor negative = wide <= 0, scaled = where(negative, wide, 0) / alpha;
-        return where(negative, alpha * (alpha > 0 ? elu(scaled) : expm1(scaled)), wide);
+    return call.result(recomputed_in_f32("celu", x, [alpha](const Tensor& upcast) {
+        const Tensor negative = upcast <= 0, scaled = where(negative, upcast, 0) / alpha;
+        return where(negative, alpha * (alpha > 0 ? elu(scaled) : expm1(scaled)), upcast);
     }));
 }
 
 Tensor tanhshrink(const Tensor& x) {
     const FunctionCall call("tanhshrink", {{"x", x}});
     call.require_defined({"x"});
-    return call.result(recomputed_in_f32("tanhshrink", x, [](const Tensor& wide) { return wide - tanh(wide); }));
+    return call.result(recomputed_in_f32("tanhshrink", x, [](const Tensor& upcast) { return upcast - tanh(upcast); }));
 }
 
 Tensor prelu(const Tensor& x, const Tensor& weight) {
@@ -93,15 +93,15 @@ Tensor rrelu(const Tensor& x, double lower, double upper, bool training, const s
     if (!training) return call.result(leaky_relu(x, (lower + upper) / 2));
     const Tensor slopes = uniform(x.shape(), lower, upper, {compute_type(x.dtype()), x.device()}, generator);
     return call.result(detail::in_f32(
-        x.dtype(), [&](const Tensor& wide) { return where(wide >= 0, wide, slopes * wide); }, x));
+        x.dtype(), [&](const Tensor& upcast) { return where(upcast >= 0, upcast, slopes * upcast); }, x));
 }
 
 Tensor glu(const Tensor& x, std::int64_t axis) {
     const FunctionCall call("glu", {{"x", x}}, {{"axis", axis}});
     call.require_defined({"x"});
     require_even_axis("glu", x, axis);
-    return call.result(recomputed_in_f32("glu", x, [axis](const Tensor& wide) {
-        const auto [a, b] = halves_of("glu", wide, axis);
+    return call.result(recomputed_in_f32("glu", x, [axis](const Tensor& upcast) {
+        const auto [a, b] = split_axis("glu", upcast, axis);
         return a * sigmoid(b);
     }));
 }
@@ -110,8 +110,8 @@ Tensor swiglu(const Tensor& x, std::int64_t axis) {
     const FunctionCall call("swiglu", {{"x", x}}, {{"axis", axis}});
     call.require_defined({"x"});
     require_even_axis("swiglu", x, axis);
-    return call.result(recomputed_in_f32("swiglu", x, [axis](const Tensor& wide) {
-        const auto [a, b] = halves_of("swiglu", wide, axis);
+    return call.result(recomputed_in_f32("swiglu", x, [axis](const Tensor& upcast) {
+        const auto [a, b] = split_axis("swiglu", upcast, axis);
         return silu(a) * b;
     }));
 }
@@ -120,8 +120,8 @@ Tensor geglu(const Tensor& x, std::int64_t axis) {
     const FunctionCall call("geglu", {{"x", x}}, {{"axis", axis}});
     call.require_defined({"x"});
     require_even_axis("geglu", x, axis);
-    return call.result(recomputed_in_f32("geglu", x, [axis](const Tensor& wide) {
-        const auto [a, b] = halves_of("geglu", wide, axis);
+    return call.result(recomputed_in_f32("geglu", x, [axis](const Tensor& upcast) {
+        const auto [a, b] = split_axis("geglu", upcast, axis);
         return gelu(a) * b;
     }));
 }

@@ -18,12 +18,12 @@ struct Factors {
 inline Factors factors_of(DType dtype, double p) {
     using Float = std::numeric_limits<float>;
     using Double = std::numeric_limits<double>;
-    const bool wide = dtype == DType::f64;
-    const double inverse = std::abs(1 / p), least = wide ? Double::min() : Float::min(),
-                 most = wide ? Double::max() : Float::max();
-    if (p == 0 || !std::isfinite(p) || (inverse >= least && inverse <= most)) return {1 / p};
-    const int exponent = wide ? 512 : 64;
-    const double scale = std::ldexp(1.0, inverse < least ? -exponent : exponent);
+    const bool is_f64 = dtype == DType::f64;
+    const double inverse = std::abs(1 / p), min_normal = is_f64 ? Double::min() : Float::min(),
+                 max_finite = is_f64 ? Double::max() : Float::max();
+    if (p == 0 || !std::isfinite(p) || (inverse >= min_normal && inverse <= max_finite)) return {1 / p};
+    const int exponent = is_f64 ? 512 : 64;
+    const double scale = std::ldexp(1.0, inverse < min_normal ? -exponent : exponent);
     return {scale, 1 / (p * scale)};
 }
 

@@ -41,8 +41,8 @@ struct Rule {
     std::vector<Tensor> operator()(const GradientContext& context) const {
         std::vector<Tensor> gradients(inputs);
         for (std::size_t i = 0; i < inputs; ++i) {
-            const detail::GradientRules::Input& of = detail::gradient_rules(function).of[i];
-            if (!context.needs(i) || !of.exists) continue;
+            const detail::GradientRules::Input& rule = detail::gradient_rules(function).inputs[i];
+            if (!context.needs(i) || !rule.exists) continue;
             const ops::GradientForm form = info().of_gradient[i].form;
             const bool computes = form != ops::GradientForm::g && form != ops::GradientForm::minus_g;
             if (computes && is_16bit_float(context.gradient().dtype()) && !(context.gradient().shape() == shapes[i])) {
@@ -51,8 +51,8 @@ struct Rule {
             }
             Tensor gradient = simple(i, context.gradient());
             if (!gradient.defined())
-                gradient =
-                    of.decomposed_alone || grad_enabled() ? decomposed(i, context) : by_text(i, context.gradient());
+                gradient = rule.decomposition_only || grad_enabled() ? decomposed(i, context)
+                                                                     : kernel_gradient(i, context.gradient());
             gradients[i] = detail::sum_to(gradient, shapes[i]);
         }
         return gradients;
@@ -60,7 +60,7 @@ struct Rule {
 
   private:
     [[nodiscard]] const FunctionInfo& info() const { return ops::info(function); }
-    [[nodiscard]] Tensor kept(std::size_t input) const { return saved[input].get(info().name); }
+    [[nodiscard]] Tensor saved_input(std::size_t input) const { return saved[input].get(info().name); }
 
     /// Gradients without a kernel of their own, which are fused into epilogues; undefined for others.
     [[nodiscard]] Tensor simple(std::size_t input, const Tensor& g) const {
@@ -71,9 +71,9 @@ struct Rule {
             case GradientForm::minus_g:
                 return -g;
             case GradientForm::g_times_a:
-                return g * kept(0);
+                return g * saved_input(0);
             case GradientForm::g_times_b:
-                return g * kept(1);
+                return g * saved_input(1);
             case GradientForm::g_times_p:
                 return g * parameters[0];
             case GradientForm::none:
@@ -85,8 +85,8 @@ struct Rule {
 
     /// Gradient for an input, of its shape; computed in f32 for f16 and bf16, so that only the result is rounded.
     [[nodiscard]] Tensor decomposed(std::size_t input, const GradientContext& context) const {
-        const auto parameter = [&](std::size_t at) {
-            return at < parameters.size() ? parameters[at].to_double() : 0.0;
+        const auto parameter = [&](std::size_t index) {
+            return index < parameters.size() ? parameters[index].to_double() : 0.0;
         };
         return detail::decomposed_in_f32(
             [&](const std::vector<Tensor>& in) {
@@ -100,25 +100,26 @@ struct Rule {
                                                                                .q = parameter(1)}),
                                                   shapes[input])};
             },
-            {context.gradient(), kept_exactly(0), kept_exactly(1), kept_exactly(2),
+            {context.gradient(), saved_input_exact(0), saved_input_exact(1), saved_input_exact(2),
              context.output(result, info().name)})[0];
     }
-    /// A number combined with f16 and bf16 keeps its value; a tensor of that type would round it.
-    [[nodiscard]] Tensor kept_exactly(std::size_t input) const {
+    /// The saved input; a scalar combined with f16 or bf16 keeps its value, which a tensor of that type would round.
+    [[nodiscard]] Tensor saved_input_exact(std::size_t input) const {
         const ops::LazyArray value = saved[input].value(info().name);
-        if (!value || !is_16bit_float(value.dtype()) || !value.state()->constant) return kept(input);
+        if (!value || !is_16bit_float(value.dtype()) || !value.state()->constant) return saved_input(input);
         return Tensor(ops::make_lazy(Expression::constant(*value.state()->constant, compute_type(value.dtype())),
                                      value.device()));
     }
 
-    [[nodiscard]] Tensor by_text(std::size_t input, const Tensor& g) const {
+    [[nodiscard]] Tensor kernel_gradient(std::size_t input, const Tensor& g) const {
         const auto expression_of = [&](const Saved& operand) {
             const ops::LazyArray value = operand.value(info().name);
             return value ? Expression(value) : Expression();
         };
-        const std::array<Expression, 3> of{expression_of(saved[0]), expression_of(saved[1]), expression_of(saved[2])};
+        const std::array<Expression, 3> operands{expression_of(saved[0]), expression_of(saved[1]),
+                                                 expression_of(saved[2])};
         return Tensor(ops::make_lazy(
-            Expression::gradient(function, static_cast<int>(input), g.value(), std::span(of).first(inputs),
+            Expression::gradient(function, static_cast<int>(input), g.value(), std::span(operands).first(inputs),
                                  expression_of(result), std::span(parameters.begin(), parameters.size())),
             g.device()));
     }
@@ -128,11 +129,11 @@ struct Rule {
 class CallData {
   public:
     CallData(const FunctionInfo& row, std::span<const TensorOrScalar> inputs, std::span<const Scalar> parameters) {
-        constexpr std::array<std::string_view, 3> chosen{"condition", "a", "b"}, named{"a", "b", "c"};
+        constexpr std::array<std::string_view, 3> where_names{"condition", "a", "b"}, operand_names{"a", "b", "c"};
         for (std::size_t i = 0; i < std::min(inputs.size(), inputs_.size()); ++i) {
-            const std::string_view name = row.domain == ops::Domain::choose ? chosen[i]
+            const std::string_view name = row.domain == ops::Domain::choose ? where_names[i]
                                           : row.inputs == 1                 ? "x"
-                                                                            : named[i];
+                                                                            : operand_names[i];
             if (inputs[i].is_scalar()) attributes_[attribute_count_++] = {name, inputs[i].scalar()};
             else inputs_[input_count_++] = {name, inputs[i].tensor()};
         }
@@ -160,7 +161,7 @@ class Operands {
     Operands(const FunctionInfo& row, std::string_view name, std::span<const TensorOrScalar> inputs,
              std::span<const Scalar> parameters) {
         const Tensor* first = nullptr;
-        if (inputs.size() > made_.size())
+        if (inputs.size() > converted_.size())
             throw ValueError(fmt::format("{}: expected {} tensors, got {}", name, row.inputs, inputs.size()));
         for (const TensorOrScalar& input : inputs) {
             if (input.is_scalar()) continue;
@@ -177,83 +178,83 @@ class Operands {
         const std::optional<DType> common =
             common_type(row, name, inputs.subspan(std::min(condition, inputs.size())), parameters);
         count_ = inputs.size();
-        if (row.domain == ops::Domain::compare && common && compares_beyond(inputs, *common)) return;
+        if (row.domain == ops::Domain::compare && common && replace_out_of_range_comparison(inputs, *common)) return;
         for (std::size_t i = 0; i < inputs.size(); ++i) {
             const bool converts = common && i >= condition;
             if (inputs[i].is_scalar())
-                made_[i] = constant(name, inputs[i].scalar(), converts ? *common : dtype_of(inputs[i].scalar()),
-                                    first->device());
+                converted_[i] = constant(name, inputs[i].scalar(), converts ? *common : dtype_of(inputs[i].scalar()),
+                                         first->device());
             else if (converts && inputs[i].tensor().dtype() != *common) {
-                made_[i] = inputs[i].tensor().to(*common);
-                rounds_single_ = rounds_single_ || (is_16bit_float(*common) && inputs[i].tensor().rank() == 0);
+                converted_[i] = inputs[i].tensor().to(*common);
+                rounds_zero_dim_ = rounds_zero_dim_ || (is_16bit_float(*common) && inputs[i].tensor().rank() == 0);
             } else {
-                all_[i] = &inputs[i].tensor();
+                operands_[i] = &inputs[i].tensor();
                 continue;
             }
-            all_[i] = &made_[i];
+            operands_[i] = &converted_[i];
         }
     }
     [[nodiscard]] std::size_t size() const { return count_; }
-    /// True if a tensor without axes, which does not promote the type, would be rounded to f16 or bf16.
-    [[nodiscard]] bool rounds_single() const { return rounds_single_; }
-    const Tensor& operator[](std::size_t i) const { return *all_[i]; }
+    /// Returns whether a 0-d tensor, which does not promote the type, would be rounded to f16 or bf16.
+    [[nodiscard]] bool rounds_zero_dim() const { return rounds_zero_dim_; }
+    const Tensor& operator[](std::size_t i) const { return *operands_[i]; }
     [[nodiscard]] std::vector<Tensor> all() const {
         std::vector<Tensor> tensors;
         tensors.reserve(count_);
-        for (std::size_t i = 0; i < count_; ++i) tensors.push_back(*all_[i]);
+        for (std::size_t i = 0; i < count_; ++i) tensors.push_back(*operands_[i]);
         return tensors;
     }
 
   private:
-    /// Comparisons with a number outside of an integer type's range are replaced by those of 1 and 0, or of 0 and 1.
-    bool compares_beyond(std::span<const TensorOrScalar> inputs, DType type) {
+    /// Replaces a comparison with a number outside of an integer type's range by one of 1 and 0, or of 0 and 1.
+    bool replace_out_of_range_comparison(std::span<const TensorOrScalar> inputs, DType type) {
         if (!is_integer(type) || inputs.size() != 2) return false;
         const auto number = std::ranges::find_if(inputs, [](const TensorOrScalar& input) { return input.is_scalar(); });
         if (number == inputs.end() || number->scalar().fits(type)) return false;
         const bool above = number->scalar().to_double() > 0;
         for (std::size_t i = 0; i < 2; ++i) {
             const Tensor& tensor = inputs[i].is_scalar() ? inputs[1 - i].tensor() : inputs[i].tensor();
-            made_[i] = full(inputs[i].is_scalar() ? Shape{} : tensor.shape(), inputs[i].is_scalar() == above ? 1 : 0,
-                            {type, tensor.device()});
-            all_[i] = &made_[i];
+            converted_[i] = full(inputs[i].is_scalar() ? Shape{} : tensor.shape(),
+                                 inputs[i].is_scalar() == above ? 1 : 0, {type, tensor.device()});
+            operands_[i] = &converted_[i];
         }
         return true;
     }
-    /// No promotion: they have one type, which the function supports.
+    /// Type that the operands are converted to; none if they have one type, which the function supports.
     static std::optional<DType> common_type(const FunctionInfo& row, std::string_view name,
                                             std::span<const TensorOrScalar> inputs,
                                             std::span<const Scalar> parameters) {
-        bool alike = !inputs.empty() && !inputs[0].is_scalar();
-        for (std::size_t i = 1; alike && i < inputs.size(); ++i)
-            alike = !inputs[i].is_scalar() && inputs[i].tensor().dtype() == inputs[0].tensor().dtype();
-        const DType type = alike ? inputs[0].tensor().dtype() : DType::f32;
+        bool same_type = !inputs.empty() && !inputs[0].is_scalar();
+        for (std::size_t i = 1; same_type && i < inputs.size(); ++i)
+            same_type = !inputs[i].is_scalar() && inputs[i].tensor().dtype() == inputs[0].tensor().dtype();
+        const DType type = same_type ? inputs[0].tensor().dtype() : DType::f32;
         if (row.domain == ops::Domain::logic) return DType::boolean;
-        if (alike && is_floating(type)) return std::nullopt;
-        if (alike && row.domain != ops::Domain::real && parameters.empty()) return std::nullopt;
+        if (same_type && is_floating(type)) return std::nullopt;
+        if (same_type && row.domain != ops::Domain::real && parameters.empty()) return std::nullopt;
         detail::Promotion promotion;
         try {
             for (const TensorOrScalar& input : inputs) promotion.add(input);
             for (const Scalar& parameter : parameters) promotion.add(parameter);
         } catch (const TypeError&) {
-            std::string got;
+            std::string types;
             for (const TensorOrScalar& input : inputs)
-                got += fmt::format("{}{}", got.empty() ? "" : ", ",
-                                   name_of(input.is_scalar() ? dtype_of(input.scalar()) : input.tensor().dtype()));
+                types += fmt::format("{}{}", types.empty() ? "" : ", ",
+                                     name_of(input.is_scalar() ? dtype_of(input.scalar()) : input.tensor().dtype()));
             throw TypeError(
-                fmt::format("{}: expected types with a common type, got {} (convert with .to(DType))", name, got));
+                fmt::format("{}: expected types with a common type, got {} (convert with .to(DType))", name, types));
         }
         const DType common = promotion.result().value_or(DType::f32);
         return row.domain == ops::Domain::real && !is_floating(common) ? DType::f32 : common;
     }
 
-    std::array<Tensor, 3> made_;
-    std::array<const Tensor*, 3> all_{};
+    std::array<Tensor, 3> converted_;
+    std::array<const Tensor*, 3> operands_{};
     std::size_t count_ = 0;
-    bool rounds_single_ = false;
+    bool rounds_zero_dim_ = false;
 };
 
 /// The equivalent function of bools: sums and products are "or" and "and", as in PyTorch.
-Function of_bools(Function function) {
+Function boolean_equivalent(Function function) {
     switch (function) {
         case Function::add:
         case Function::max:
@@ -271,15 +272,15 @@ Function of_bools(Function function) {
 }  // namespace
 
 Tensor operator/(Tensor x, Scalar p) {
-    const detail::Factors by = detail::factors_of(x.defined() ? x.dtype() : DType::f32, p.to_double());
-    x = elementwise(Function::mul_scalar, {std::move(x)}, {by.first}, "operator/");
-    return by.second == 1 ? x : elementwise(Function::mul_scalar, {std::move(x)}, {by.second}, "operator/");
+    const detail::Factors factors = detail::factors_of(x.defined() ? x.dtype() : DType::f32, p.to_double());
+    x = elementwise(Function::mul_scalar, {std::move(x)}, {factors.first}, "operator/");
+    return factors.second == 1 ? x : elementwise(Function::mul_scalar, {std::move(x)}, {factors.second}, "operator/");
 }
 
 namespace {
 
 /// x clamped at one bound; the gradient goes to x inside of the bound, and is shared by equal ones. NaN propagates.
-Tensor bounded(const char* name, const Tensor& x, const Tensor& bound, bool below) {
+Tensor clamp_one_side(const char* name, const Tensor& x, const Tensor& bound, bool below) {
     const FunctionCall call(name, {{"x", x}, {below ? "low" : "high", bound}});
     call.require_defined({"x", below ? "low" : "high"});
     return call.result(elementwise(below ? Function::max : Function::min, {x, bound}, {}, name));
@@ -287,30 +288,31 @@ Tensor bounded(const char* name, const Tensor& x, const Tensor& bound, bool belo
 
 bool is_nan(const Scalar& bound) { return std::isnan(bound.to_double()); }
 
-/// Result for a bound that is NaN: NaN without gradient.
-Tensor lost(const Tensor& x) {
+/// Result for a NaN bound: NaN without gradient.
+Tensor nan_without_gradient(const Tensor& x) {
     const auto nan = full({}, std::numeric_limits<double>::quiet_NaN(), {x.dtype(), x.device()});
     return where(x == x, nan, x);
 }
 
-Tensor bounded(const char* name, const Tensor& x, const Scalar& bound, bool below) {
+Tensor clamp_one_side(const char* name, const Tensor& x, const Scalar& bound, bool below) {
     const FunctionCall call(name, {{"x", x}}, {{below ? "low" : "high", bound}});
     call.require_defined({"x"});
-    if (is_floating(x.dtype()) && is_nan(bound)) return call.result(lost(x));
+    if (is_floating(x.dtype()) && is_nan(bound)) return call.result(nan_without_gradient(x));
     if (!is_floating(x.dtype()) && !bound.is_floating()) {
         // A bound outside of an integer type's range has no effect.
-        const bool nothing = is_integer(x.dtype()) && !bound.fits(x.dtype()) && (bound.to_double() < 0) == below;
-        if (nothing) return call.result(elementwise(below ? Function::max : Function::min, {x, x}, {}, name));
+        const bool no_effect = is_integer(x.dtype()) && !bound.fits(x.dtype()) && (bound.to_double() < 0) == below;
+        if (no_effect) return call.result(elementwise(below ? Function::max : Function::min, {x, x}, {}, name));
         return call.result(elementwise(below ? Function::max : Function::min, {x, bound}, {}, name));
     }
     // No element is below or above NaN, and there is no gradient.
-    constexpr double none = std::numeric_limits<double>::quiet_NaN();
-    const Scalar low = below ? bound : Scalar(none), high = below ? Scalar(none) : bound;
+    constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+    const Scalar low = below ? bound : Scalar(nan), high = below ? Scalar(nan) : bound;
     return call.result(elementwise(Function::clamp, {x}, {low, high}, name));
 }
 
-Tensor bounded(const char* name, const Tensor& x, const TensorOrScalar& bound, bool below) {
-    return bound.is_scalar() ? bounded(name, x, bound.scalar(), below) : bounded(name, x, bound.tensor(), below);
+Tensor clamp_one_side(const char* name, const Tensor& x, const TensorOrScalar& bound, bool below) {
+    return bound.is_scalar() ? clamp_one_side(name, x, bound.scalar(), below)
+                             : clamp_one_side(name, x, bound.tensor(), below);
 }
 
 }  // namespace
@@ -318,7 +320,7 @@ Tensor bounded(const char* name, const Tensor& x, const TensorOrScalar& bound, b
 Tensor clamp(Tensor x, Scalar low, Scalar high) {
     if (x.defined() && is_floating(x.dtype()) && (is_nan(low) || is_nan(high))) {
         const FunctionCall call("clamp", {{"x", x}}, {{"low", low}, {"high", high}});
-        return call.result(lost(x));
+        return call.result(nan_without_gradient(x));
     }
     if (x.defined() && is_integer(x.dtype()) && !low.is_floating() && !high.is_floating() &&
         !(low.fits(x.dtype()) && high.fits(x.dtype()))) {
@@ -327,16 +329,16 @@ Tensor clamp(Tensor x, Scalar low, Scalar high) {
     }
     return elementwise(Function::clamp, {std::move(x)}, {low.to_double() > high.to_double() ? high : low, high});
 }
-Tensor clamp_min(const Tensor& x, const TensorOrScalar& low) { return bounded("clamp_min", x, low, true); }
-Tensor clamp_max(const Tensor& x, const TensorOrScalar& high) { return bounded("clamp_max", x, high, false); }
+Tensor clamp_min(const Tensor& x, const TensorOrScalar& low) { return clamp_one_side("clamp_min", x, low, true); }
+Tensor clamp_max(const Tensor& x, const TensorOrScalar& high) { return clamp_one_side("clamp_max", x, high, false); }
 Tensor clamp(const Tensor& x, const Tensor& low, const TensorOrScalar& high) {
     const FunctionCall call("clamp", {{"x", x}, {"low", low}, {"high", high.is_scalar() ? Tensor() : high.tensor()}});
     call.require_defined({"x", "low"});
     const Tensor within = clamp_max(clamp_min(x, low), high);
     if (high.is_scalar() || !any_requires_grad({x, low, high.tensor()})) return call.result(within);
     // Where the bounds are equal, the gradient goes to one of the three.
-    const Tensor& top = high.tensor();
-    return call.result(where(low == top, where(x < low, low, where(x > top, top, x)), within));
+    const Tensor& upper = high.tensor();
+    return call.result(where(low == upper, where(x < low, low, where(x > upper, upper, x)), within));
 }
 Tensor clamp(const Tensor& x, Scalar low, const Tensor& high) {
     const FunctionCall call("clamp", {{"x", x}, {"high", high}}, {{"low", low}});
@@ -349,46 +351,46 @@ Tensor elementwise(Function function, std::span<const TensorOrScalar> inputs, st
     const bool with_number = function == Function::add_scalar || function == Function::mul_scalar;
     if (with_number && inputs.size() == 1 && parameters.size() == 1 && dtype_of(parameters[0]) == DType::boolean &&
         !inputs[0].is_scalar() && inputs[0].tensor().defined() && inputs[0].tensor().dtype() == DType::boolean) {
-        const std::array<TensorOrScalar, 2> both{inputs[0], parameters[0]};
-        return elementwise(function == Function::add_scalar ? Function::add : Function::mul, both, {}, called);
+        const std::array<TensorOrScalar, 2> operands_pair{inputs[0], parameters[0]};
+        return elementwise(function == Function::add_scalar ? Function::add : Function::mul, operands_pair, {}, called);
     }
     const std::string_view name = called.empty() ? ops::info(function).name : called;
     const CallData data(ops::info(function), inputs, parameters);
     const FunctionCall call(ops::info(function).name, name, data.inputs(), data.attributes());
     const Operands operands(ops::info(function), name, inputs, parameters);
     const std::size_t count = operands.size();
-    // Such a tensor keeps its value, like a number does: everything is computed in f32, and the result is rounded.
-    if (operands.rounds_single()) {
+    // The 0-d tensor keeps its value, like a scalar: everything is computed in f32, and only the result is rounded.
+    if (operands.rounds_zero_dim()) {
         const DType type = operands[count - 1].dtype();
-        std::vector<TensorOrScalar> wide(inputs.begin(), inputs.end());
-        for (TensorOrScalar& tensor_or_scalar : wide)
-            if (!tensor_or_scalar.is_scalar() && tensor_or_scalar.tensor().dtype() != DType::boolean)
-                tensor_or_scalar = tensor_or_scalar.tensor().to(compute_type(type));
-        const Tensor made = elementwise(function, wide, parameters, called);
-        return call.result(made.dtype() == DType::boolean ? made : made.to(type));
+        std::vector<TensorOrScalar> upcast_inputs(inputs.begin(), inputs.end());
+        for (TensorOrScalar& input : upcast_inputs)
+            if (!input.is_scalar() && input.tensor().dtype() != DType::boolean)
+                input = input.tensor().to(compute_type(type));
+        const Tensor upcast_result = elementwise(function, upcast_inputs, parameters, called);
+        return call.result(upcast_result.dtype() == DType::boolean ? upcast_result : upcast_result.to(type));
     }
-    if (count > 0 && operands[count - 1].dtype() == DType::boolean) function = of_bools(function);
+    if (count > 0 && operands[count - 1].dtype() == DType::boolean) function = boolean_equivalent(function);
     const FunctionInfo& row = ops::info(function);
     std::array<Expression, 3> expressions;
-    bool wants_graph = false;
+    bool needs_graph = false;
     const ops::FormulaTrace* const formula = ops::FormulaTrace::current();
     for (std::size_t i = 0; i < count; ++i) {
         if (formula != nullptr) formula->require_own(operands[i].value());
         expressions[i] = Expression(operands[i].value());
-        wants_graph = wants_graph || operands[i].requires_grad();
+        needs_graph = needs_graph || operands[i].requires_grad();
     }
     const Expression expression = Expression::apply(function, std::span(expressions).first(count), parameters, name);
     const ops::LazyArray result = ops::make_lazy(expression, operands[0].device());
     const detail::GradientRules& rules = detail::gradient_rules(function);
-    if (!rules.any || !wants_graph || !grad_enabled()) return call.result(Tensor(result));
+    if (!rules.any || !needs_graph || !grad_enabled()) return call.result(Tensor(result));
 
     Rule rule{.function = function, .inputs = count, .parameters = {parameters.begin(), parameters.end()}};
     for (std::size_t i = 0; i < count; ++i) {
         rule.shapes[i] = operands[i].shape();
         if (!operands[i].requires_grad()) continue;
         for (std::size_t other = 0; other < count; ++other)
-            if (rules.of[i].needs_input[other]) rule.saved[other] = Saved(operands[other]);
-        if (rules.of[i].needs_result) rule.result = Saved::result(result);
+            if (rules.inputs[i].needs_input[other]) rule.saved[other] = Saved(operands[other]);
+        if (rules.inputs[i].needs_result) rule.result = Saved::result(result);
     }
     const Tensor out = attach_backward(row.name, operands.all(), result, std::move(rule),
                                        rules.decomposed ? RuleKind::differentiable : RuleKind::opaque);

@@ -36,8 +36,8 @@ Tensor gelu_tanh_gradient(const Tensor& x) {
 
 /// x / (a^2 + b^2), and 0 if both are 0.
 Tensor atan2_slope(const Tensor& x, const Tensor& a, const Tensor& b) {
-    const Tensor squares = square(a) + square(b), none = logical_and(equal(a, 0), equal(b, 0));
-    return where(none, 0, x) / where(none, 1, squares);
+    const Tensor squares = square(a) + square(b), both_zero = logical_and(equal(a, 0), equal(b, 0));
+    return where(both_zero, 0, x) / where(both_zero, 1, squares);
 }
 
 /// Integer quotient of a and b, without gradient; also exact where the remainder y is 0.
@@ -76,47 +76,50 @@ constexpr auto kRows = std::to_array<Row>({
 #undef ZERO
 });
 
-struct All {
-    std::array<Decomposition, 3> compositions{};
+struct FunctionGradients {
+    std::array<Decomposition, 3> decompositions{};
     GradientRules rules;
 };
 
-All made(Function function) {
-    All all;
+FunctionGradients make_gradients(Function function) {
+    FunctionGradients gradients;
     std::array<std::string_view, 3> texts;
     for (const Row& row : kRows)
-        if (row.function == function) all.compositions[row.input] = row.decomposition, texts[row.input] = row.text;
+        if (row.function == function)
+            gradients.decompositions[row.input] = row.decomposition, texts[row.input] = row.text;
     const ops::FunctionInfo& info = ops::info(function);
     for (std::size_t i = 0; i < 3; ++i) {
-        GradientRules::Input& of = all.rules.of[i];
+        GradientRules::Input& rule = gradients.rules.inputs[i];
         const bool by_text = info.of_gradient[i].form != ops::GradientForm::none;
-        of.exists = by_text || all.compositions[i] != nullptr;
-        of.decomposed_alone = of.exists && !by_text;
-        of.needs_input = info.of_gradient[i].needs_input;
-        of.needs_result = by_text ? info.of_gradient[i].needs_result : ops::mentions(texts[i], 'y');
-        for (std::size_t other = 0; of.decomposed_alone && other < 3; ++other)
-            of.needs_input[other] = ops::mentions(texts[i], static_cast<char>('a' + other));
-        all.rules.any = all.rules.any || of.exists;
-        all.rules.decomposed = all.rules.decomposed && (!of.exists || all.compositions[i] != nullptr);
+        rule.exists = by_text || gradients.decompositions[i] != nullptr;
+        rule.decomposition_only = rule.exists && !by_text;
+        rule.needs_input = info.of_gradient[i].needs_input;
+        rule.needs_result = by_text ? info.of_gradient[i].needs_result : ops::mentions(texts[i], 'y');
+        for (std::size_t other = 0; rule.decomposition_only && other < 3; ++other)
+            rule.needs_input[other] = ops::mentions(texts[i], static_cast<char>('a' + other));
+        gradients.rules.any = gradients.rules.any || rule.exists;
+        gradients.rules.decomposed =
+            gradients.rules.decomposed && (!rule.exists || gradients.decompositions[i] != nullptr);
     }
-    return all;
+    return gradients;
 }
 
-const All& all_of(Function function) {
+const FunctionGradients& gradients_of(Function function) {
     static const auto* table = [] {
-        auto* all = new std::vector<All>;
-        for (std::size_t at = 0; at < ops::kFunctionCount; ++at) all->push_back(made(static_cast<Function>(at)));
-        return all;
+        auto* gradients = new std::vector<FunctionGradients>;
+        for (std::size_t i = 0; i < ops::kFunctionCount; ++i)
+            gradients->push_back(make_gradients(static_cast<Function>(i)));
+        return gradients;
     }();
     return (*table)[static_cast<std::size_t>(function)];
 }
 
 }  // namespace
 
-const GradientRules& gradient_rules(Function function) { return all_of(function).rules; }
+const GradientRules& gradient_rules(Function function) { return gradients_of(function).rules; }
 
 Tensor decomposed_gradient(Function function, std::size_t input, const GradientOperands& operands) {
-    return all_of(function).compositions[input](operands);
+    return gradients_of(function).decompositions[input](operands);
 }
 
 }  // namespace declivity::detail

@@ -18,11 +18,11 @@ struct GradientOperands {
 struct GradientRules {
     struct Input {
         bool exists = false;
-        bool decomposed_alone = false;  ///< the table has no kernel expression for it
+        bool decomposition_only = false;  ///< the table has no kernel expression for it
         std::array<bool, 3> needs_input{};
         bool needs_result = false;
     };
-    std::array<Input, 3> of;
+    std::array<Input, 3> inputs;
     bool any = false;
     bool decomposed = true;  ///< every existing gradient has a decomposition
 };

@@ -17,8 +17,8 @@
 
 namespace declivity {
 
-using detail::become;
 using detail::checked_state;
+using detail::replace_value;
 using detail::written_in_graph;
 
 namespace {
@@ -30,9 +30,9 @@ ops::View writable(const Tensor& tensor, std::string_view function) {
     return view;
 }
 
-void require_stretches(std::string_view function, const Shape& made, const Shape& wanted, const Tensor& other) {
-    if (!(made == wanted))
-        throw ShapeError(fmt::format("{}: expected a shape that broadcasts to {}, got {}", function, wanted.str(),
+void require_broadcasts_to(std::string_view function, const Shape& result, const Shape& target, const Tensor& other) {
+    if (!(result == target))
+        throw ShapeError(fmt::format("{}: expected a shape that broadcasts to {}, got {}", function, target.str(),
                                      other.shape().str()));
 }
 
@@ -43,70 +43,71 @@ TensorOrScalar in_type_of(std::string_view function, const Tensor& to, const Ten
     return other.tensor().to(to.dtype());
 }
 
-/// A function of a tensor and a number, which is its parameter.
-struct WithNumber {
+/// A function of a tensor whose parameter is a scalar.
+struct ScalarFunction {
     ops::Function function;
-    Scalar number;
+    Scalar scalar;
 };
 
-WithNumber with_number(ops::Function function, const Scalar& number) {
+ScalarFunction scalar_function(ops::Function function, const Scalar& scalar) {
     switch (function) {
         case ops::Function::add:
-            return {ops::Function::add_scalar, number};
+            return {ops::Function::add_scalar, scalar};
         case ops::Function::sub:
-            return {ops::Function::add_scalar, -number};
+            return {ops::Function::add_scalar, -scalar};
         default:  // mul
-            return {ops::Function::mul_scalar, number};
+            return {ops::Function::mul_scalar, scalar};
     }
 }
 
-void apply_in_place(const WithNumber& change, std::string_view name, const Tensor& to) {
-    if (written_in_graph(to, name)) return become(to, elementwise(change.function, {to}, {change.number}, name));
-    const ops::View place = writable(to, name);
-    const ops::Expression operands[] = {place};
-    const Scalar parameters[] = {change.number};
-    ops::evaluate(ops::Expression::apply(change.function, operands, parameters, name), place);
+void apply_in_place(const ScalarFunction& change, std::string_view name, const Tensor& to) {
+    if (written_in_graph(to, name)) return replace_value(to, elementwise(change.function, {to}, {change.scalar}, name));
+    const ops::View destination = writable(to, name);
+    const ops::Expression operands[] = {destination};
+    const Scalar parameters[] = {change.scalar};
+    ops::evaluate(ops::Expression::apply(change.function, operands, parameters, name), destination);
     to.bump_version();
 }
 
 /// Writes the result of a function of `to` and `other` into `to`.
-void write_result(std::string_view name, const Tensor& to, const Tensor& made, const TensorOrScalar& other) {
-    if (!other.is_scalar()) require_stretches(name, made.shape(), to.shape(), other.tensor());
-    Tensor(to).copy_(made.to(to.dtype()));
+void write_result(std::string_view name, const Tensor& to, const Tensor& result, const TensorOrScalar& other) {
+    if (!other.is_scalar()) require_broadcasts_to(name, result.shape(), to.shape(), other.tensor());
+    Tensor(to).copy_(result.to(to.dtype()));
 }
 
-void apply_in_place(ops::Function function, std::string_view name, const Tensor& to, const TensorOrScalar& given) {
+void apply_in_place(ops::Function function, std::string_view name, const Tensor& to, const TensorOrScalar& operand) {
     checked_state(to.state(), name);
-    const std::array inputs{CallInput{"x", to}, given.is_scalar() ? CallInput{} : CallInput{"other", given.tensor()}};
-    const std::array attributes{given.is_scalar() ? CallAttribute{"other", given.scalar()} : CallAttribute{}};
-    const FunctionCall call(name, name, std::span(inputs).first(given.is_scalar() ? 1 : 2),
-                            std::span(attributes).first(given.is_scalar() ? 1 : 0));
+    const std::array inputs{CallInput{"x", to},
+                            operand.is_scalar() ? CallInput{} : CallInput{"other", operand.tensor()}};
+    const std::array attributes{operand.is_scalar() ? CallAttribute{"other", operand.scalar()} : CallAttribute{}};
+    const FunctionCall call(name, name, std::span(inputs).first(operand.is_scalar() ? 1 : 2),
+                            std::span(attributes).first(operand.is_scalar() ? 1 : 0));
     call.results({to});
-    const TensorOrScalar other = in_type_of(name, to, given);
+    const TensorOrScalar other = in_type_of(name, to, operand);
     if (function == ops::Function::div) detail::require_divisible(name, to);
     // With f16 and bf16, an operand of another type is not rounded to theirs first.
-    const bool keeps = !given.is_scalar() && is_16bit_float(to.dtype()) && is_floating(given.tensor().dtype()) &&
-                       given.tensor().dtype() != to.dtype();
-    if (keeps) return write_result(name, to, elementwise(function, {to, given}, {}, name), given);
+    const bool keeps_operand_type = !operand.is_scalar() && is_16bit_float(to.dtype()) &&
+                                    is_floating(operand.tensor().dtype()) && operand.tensor().dtype() != to.dtype();
+    if (keeps_operand_type) return write_result(name, to, elementwise(function, {to, operand}, {}, name), operand);
     if (to.dtype() == DType::boolean)
-        return write_result(name, to, elementwise(function, {to, other}, {}, name), given);
+        return write_result(name, to, elementwise(function, {to, other}, {}, name), operand);
     if (other.is_scalar() && function == ops::Function::div) {
-        const detail::Factors by = detail::factors_of(to.dtype(), other.scalar().to_double());
-        apply_in_place(WithNumber{ops::Function::mul_scalar, by.first}, name, to);
-        if (by.second != 1) apply_in_place(WithNumber{ops::Function::mul_scalar, by.second}, name, to);
+        const detail::Factors factors = detail::factors_of(to.dtype(), other.scalar().to_double());
+        apply_in_place(ScalarFunction{ops::Function::mul_scalar, factors.first}, name, to);
+        if (factors.second != 1) apply_in_place(ScalarFunction{ops::Function::mul_scalar, factors.second}, name, to);
         return;
     }
-    if (other.is_scalar()) return apply_in_place(with_number(function, other.scalar()), name, to);
+    if (other.is_scalar()) return apply_in_place(scalar_function(function, other.scalar()), name, to);
     if (written_in_graph(to, name, other.tensor())) {
-        Tensor made = elementwise(function, {to, other}, {}, name);
-        require_stretches(name, made.shape(), to.shape(), other.tensor());
-        return become(to, made.dtype() == to.dtype() ? std::move(made) : made.to(to.dtype()));
+        Tensor result = elementwise(function, {to, other}, {}, name);
+        require_broadcasts_to(name, result.shape(), to.shape(), other.tensor());
+        return replace_value(to, result.dtype() == to.dtype() ? std::move(result) : result.to(to.dtype()));
     }
-    const ops::View place = writable(to, name);
-    const ops::Expression operands[] = {place, other.tensor().view()};
-    const auto made = ops::Expression::apply(function, operands, {}, name);
-    require_stretches(name, made.shape(), place.shape, other.tensor());
-    ops::evaluate(made, place);
+    const ops::View destination = writable(to, name);
+    const ops::Expression operands[] = {destination, other.tensor().view()};
+    const auto result = ops::Expression::apply(function, operands, {}, name);
+    require_broadcasts_to(name, result.shape(), destination.shape, other.tensor());
+    ops::evaluate(result, destination);
     to.bump_version();
 }
 

@@ -34,7 +34,7 @@ std::vector<double> derivative_of_cotangent(std::int64_t n) {
 }
 
 /// Largest finite number of a type.
-double largest(DType type) {
+double max_finite(DType type) {
     switch (type) {
         case DType::f64:
             return std::numeric_limits<double>::max();
@@ -58,9 +58,9 @@ class Pair {
     [[nodiscard]] std::span<const CallAttribute> attributes() const { return {attributes_.data(), attribute_count_}; }
 
   private:
-    void add(std::string_view name, const TensorOrScalar& one) {
-        if (one.is_scalar()) attributes_[attribute_count_++] = {name, one.scalar()};
-        else inputs_[input_count_++] = {name, one.tensor()};
+    void add(std::string_view name, const TensorOrScalar& operand) {
+        if (operand.is_scalar()) attributes_[attribute_count_++] = {name, operand.scalar()};
+        else inputs_[input_count_++] = {name, operand.tensor()};
     }
     std::array<CallInput, 2> inputs_;
     std::array<CallAttribute, 2> attributes_;
@@ -83,35 +83,34 @@ struct Operands {
 
 /// Converts both to tensors of one type; with f16 and bf16 both are f32, in which numbers keep their value. With `real`
 /// integers become f32.
-Operands of_one_type(const char* name, const TensorOrScalar& a, const TensorOrScalar& b, bool real) {
+Operands promote(const char* name, const TensorOrScalar& a, const TensorOrScalar& b, bool real) {
     require_pair(name, a, b);
-    const auto own = [](const TensorOrScalar& tensor_or_scalar) {
-        return name_of(tensor_or_scalar.is_scalar() ? dtype_of(tensor_or_scalar.scalar())
-                                                    : tensor_or_scalar.tensor().dtype());
+    const auto dtype_name = [](const TensorOrScalar& operand) {
+        return name_of(operand.is_scalar() ? dtype_of(operand.scalar()) : operand.tensor().dtype());
     };
     DType type = DType::f32;
     try {
         type = result_type(a, b);
     } catch (const TypeError&) {
         throw TypeError(fmt::format("{}: expected types with a common type, got {}, {} (convert with .to(DType))", name,
-                                    own(a), own(b)));
+                                    dtype_name(a), dtype_name(b)));
     }
     if (real && !is_floating(type)) type = DType::f32;
     const Device device = a.is_scalar() ? b.tensor().device() : a.tensor().device();
-    const DType computed = compute_type(type);
-    const auto made = [&](const TensorOrScalar& item) {
-        return item.is_scalar() ? full({}, item.scalar(), {computed, device}) : item.tensor().to(computed);
+    const DType compute = compute_type(type);
+    const auto convert = [&](const TensorOrScalar& operand) {
+        return operand.is_scalar() ? full({}, operand.scalar(), {compute, device}) : operand.tensor().to(compute);
     };
-    return {made(a), made(b), type};
+    return {convert(a), convert(b), type};
 }
 
 /// Integers and 16-bit floats upcast to f32, to avoid rounding each intermediate result.
-Tensor computed(const Tensor& x) { return is_floating(x.dtype()) ? detail::upcast(x) : x.to(DType::f32); }
+Tensor in_compute_type(const Tensor& x) { return is_floating(x.dtype()) ? detail::upcast(x) : x.to(DType::f32); }
 /// Converts back to the type of x if that is a floating-point type.
 Tensor rounded_as(const Tensor& x, const Tensor& y) { return is_floating(x.dtype()) ? y.to(x.dtype()) : y; }
 
-bool all_half(const Tensor& x, const Tensor& a, const Tensor& b) {
-    return detail::both_half(x, a) && detail::both_half(x, b);
+bool all_16bit(const Tensor& x, const Tensor& a, const Tensor& b) {
+    return detail::both_16bit(x, a) && detail::both_16bit(x, b);
 }
 
 }  // namespace
@@ -123,7 +122,7 @@ Tensor polygamma(std::int64_t n, const Tensor& x) {
     if (n == 0) return call.result(digamma(x));
     if (is_16bit_float(x.dtype()))
         return call.result(detail::in_f32(
-            x.dtype(), [n](const Tensor& wide) { return polygamma(n, wide); }, x));
+            x.dtype(), [n](const Tensor& upcast) { return polygamma(n, upcast); }, x));
     const auto order = static_cast<double>(n);
     // (-1)^(n + 1) n! zeta(n + 1, x); below zero by the derivatives of digamma(1 - x) - digamma(x) = pi cot(pi x).
     const Tensor positive = x > 0;
@@ -144,7 +143,7 @@ Tensor polygamma(std::int64_t n, const Tensor& x) {
 Tensor addcmul(const Tensor& x, const Tensor& a, const Tensor& b, Scalar value) {
     const FunctionCall call("addcmul", {{"x", x}, {"a", a}, {"b", b}}, {{"value", value}});
     call.require_defined({"x", "a", "b"});
-    if (all_half(x, a, b)) {
+    if (all_16bit(x, a, b)) {
         const auto sum = [&](const Tensor& u, const Tensor& v, const Tensor& w) { return u + v * w * value; };
         return call.result(detail::in_f32(x.dtype(), sum, x, a, b));
     }
@@ -154,7 +153,7 @@ Tensor addcmul(const Tensor& x, const Tensor& a, const Tensor& b, Scalar value) 
 Tensor addcdiv(const Tensor& x, const Tensor& a, const Tensor& b, Scalar value) {
     const FunctionCall call("addcdiv", {{"x", x}, {"a", a}, {"b", b}}, {{"value", value}});
     call.require_defined({"x", "a", "b"});
-    if (all_half(x, a, b)) {
+    if (all_16bit(x, a, b)) {
         const auto sum = [&](const Tensor& u, const Tensor& v, const Tensor& w) { return u + v / w * value; };
         return call.result(detail::in_f32(x.dtype(), sum, x, a, b));
     }
@@ -162,17 +161,19 @@ Tensor addcdiv(const Tensor& x, const Tensor& a, const Tensor& b, Scalar value) 
 }
 
 Tensor pow(const Tensor& x, Scalar exponent) {
-    const auto of = [](Function function, const Tensor& tensor) { return elementwise(function, {tensor}, {}, "pow"); };
+    const auto apply = [](Function function, const Tensor& tensor) {
+        return elementwise(function, {tensor}, {}, "pow");
+    };
     const double p = exponent.to_double();
     if (!x.defined() || !is_floating(x.dtype()) || !is_floating(result_type(x, exponent)))
         return elementwise(Function::pow_scalar, {x}, {exponent}, "pow");
-    if (p == 2) return of(Function::square, x);
-    if (p == 0.5) return of(Function::sqrt, x);
-    if (p == -0.5) return of(Function::rsqrt, x);
-    if (p == -1) return of(Function::reciprocal, x);
+    if (p == 2) return apply(Function::square, x);
+    if (p == 0.5) return apply(Function::sqrt, x);
+    if (p == -0.5) return apply(Function::rsqrt, x);
+    if (p == -1) return apply(Function::reciprocal, x);
     // In two steps; with f16 and bf16 only the result is rounded.
-    const Tensor wide = detail::upcast(x);
-    if (p == 3) return rounded_as(x, of(Function::square, wide) * wide);
+    const Tensor upcast = detail::upcast(x);
+    if (p == 3) return rounded_as(x, apply(Function::square, upcast) * upcast);
     return elementwise(Function::pow_scalar, {x}, {exponent}, "pow");
 }
 
@@ -181,23 +182,24 @@ Tensor nan_to_num(const Tensor& x, double nan, std::optional<double> posinf, std
                             {{"nan", nan}, {"posinf", posinf.value_or(NAN)}, {"neginf", neginf.value_or(NAN)}});
     call.require_defined({"x"});
     if (!is_floating(x.dtype())) return call.result(x);
-    const double most = largest(x.dtype()), infinity = std::numeric_limits<double>::infinity();
-    return call.result(where(
-        isnan(x), nan, where(x == infinity, posinf.value_or(most), where(x == -infinity, neginf.value_or(-most), x))));
+    const double max_value = max_finite(x.dtype()), infinity = std::numeric_limits<double>::infinity();
+    return call.result(
+        where(isnan(x), nan,
+              where(x == infinity, posinf.value_or(max_value), where(x == -infinity, neginf.value_or(-max_value), x))));
 }
 
 Tensor logaddexp2(const TensorOrScalar& a, const TensorOrScalar& b) {
-    const Pair given(a, b);
-    const FunctionCall call("logaddexp2", "logaddexp2", given.inputs(), given.attributes());
-    const auto [x, y, type] = of_one_type("logaddexp2", a, b, true);
+    const Pair pair(a, b);
+    const FunctionCall call("logaddexp2", "logaddexp2", pair.inputs(), pair.attributes());
+    const auto [x, y, type] = promote("logaddexp2", a, b, true);
     const Tensor sum = logaddexp(x * std::numbers::ln2, y * std::numbers::ln2);
     return call.result((sum * std::numbers::log2e).to(type));
 }
 
 Tensor xlogy(const TensorOrScalar& a, const TensorOrScalar& b) {
-    const Pair given(a, b);
-    const FunctionCall call("xlogy", "xlogy", given.inputs(), given.attributes());
-    const auto [x, y, type] = of_one_type("xlogy", a, b, true);
+    const Pair pair(a, b);
+    const FunctionCall call("xlogy", "xlogy", pair.inputs(), pair.attributes());
+    const auto [x, y, type] = promote("xlogy", a, b, true);
     const Tensor skipped = (x == 0) & ((y <= 0) | (y == std::numeric_limits<double>::infinity()));
     return call.result((x * log(where(skipped, 1.0, y))).to(type));
 }
@@ -205,17 +207,17 @@ Tensor xlogy(const TensorOrScalar& a, const TensorOrScalar& b) {
 Tensor logit(const Tensor& x, std::optional<double> eps) {
     const FunctionCall call("logit", {{"x", x}}, {{"eps", eps.value_or(NAN)}});
     call.require_defined({"x"});
-    Tensor p = computed(x);
+    Tensor p = in_compute_type(x);
     // Not clamp(): above 1/2 the bounds cross, and the lower one takes precedence.
     if (eps) p = where(logical_not(p < *eps), clamp_max(p, 1 - *eps), *eps);
     return call.result(rounded_as(x, log(p) - log1p(-p)));
 }
 
 Tensor ldexp(const TensorOrScalar& a, const TensorOrScalar& b) {
-    const Pair given(a, b);
-    const FunctionCall call("ldexp", "ldexp", given.inputs(), given.attributes());
+    const Pair pair(a, b);
+    const FunctionCall call("ldexp", "ldexp", pair.inputs(), pair.attributes());
     require_pair("ldexp", a, b);
-    if (!a.is_scalar() && !b.is_scalar() && detail::both_half(a.tensor(), b.tensor())) {
+    if (!a.is_scalar() && !b.is_scalar() && detail::both_16bit(a.tensor(), b.tensor())) {
         const auto scaled = [](const Tensor& x, const Tensor& power) { return x * pow(2.0, power); };
         return call.result(detail::in_f32(a.tensor().dtype(), scaled, a.tensor(), b.tensor()));
     }
@@ -239,7 +241,7 @@ Tensor rad2deg(const Tensor& x) {
 Tensor sinc(const Tensor& x) {
     const FunctionCall call("sinc", {{"x", x}});
     call.require_defined({"x"});
-    const Tensor t = computed(x) * std::numbers::pi, small = abs(t) < 0.25;
+    const Tensor t = in_compute_type(x) * std::numbers::pi, small = abs(t) < 0.25;
     // Near 0 by its series, which equals it to the precision of f64, so that derivatives keep their digits, at 0 as
     // well.
     const Tensor s = square(where(small, t, 0.0));
@@ -257,16 +259,16 @@ Tensor signbit(const Tensor& x) {
 }
 
 Tensor fmin(const TensorOrScalar& a, const TensorOrScalar& b) {
-    const Pair given(a, b);
-    const FunctionCall call("fmin", "fmin", given.inputs(), given.attributes());
-    const auto [x, y, type] = of_one_type("fmin", a, b, false);
+    const Pair pair(a, b);
+    const FunctionCall call("fmin", "fmin", pair.inputs(), pair.attributes());
+    const auto [x, y, type] = promote("fmin", a, b, false);
     return call.result(where(isnan(y), x, where(isnan(x), y, minimum(x, y))).to(type));
 }
 
 Tensor fmax(const TensorOrScalar& a, const TensorOrScalar& b) {
-    const Pair given(a, b);
-    const FunctionCall call("fmax", "fmax", given.inputs(), given.attributes());
-    const auto [x, y, type] = of_one_type("fmax", a, b, false);
+    const Pair pair(a, b);
+    const FunctionCall call("fmax", "fmax", pair.inputs(), pair.attributes());
+    const auto [x, y, type] = promote("fmax", a, b, false);
     return call.result(where(isnan(y), x, where(isnan(x), y, maximum(x, y))).to(type));
 }
 

@@ -18,14 +18,14 @@ using detail::used_value;
 Tensor Tensor::to(const Device& target) const {
     const Device origin = checked_state(state_, "to").value.device();
     if (origin == target) return *this;
-    const std::string place = target.info().id;
-    const FunctionCall call("to", {{"x", *this}}, {{"device", place}});
+    const std::string device_id = target.info().id;
+    const FunctionCall call("to", {{"x", *this}}, {{"device", device_id}});
     // Contexts of different platforms share no memory: copied via the host.
     std::vector<std::byte> bytes(ops::bytes_of(shape(), dtype()));
     read_bytes("to", bytes, dtype());
-    const Tensor there = from_bytes(bytes, dtype(), shape(), target);
+    const Tensor copied = from_bytes(bytes, dtype(), shape(), target);
     return call.result(attach_backward(
-        "to", {*this}, there.value(),
+        "to", {*this}, copied.value(),
         [origin](const GradientContext& context) { return std::vector{context.gradient().to(origin)}; },
         RuleKind::differentiable));
 }

@@ -25,7 +25,7 @@ void require_table(const char* name, const Tensor& weight) {
             fmt::format("{}: expected f32, f64, f16 or bf16 as weight, got {}", name, name_of(weight.dtype())));
 }
 
-void require_whole(const char* name, const char* what, const Tensor& indices) {
+void require_index_type(const char* name, const char* what, const Tensor& indices) {
     if (indices.dtype() != DType::i32 && indices.dtype() != DType::i64)
         throw TypeError(fmt::format("{}: expected {} of i32 or i64, got {} (convert with .to(DType::i64))", name, what,
                                     name_of(indices.dtype())));
@@ -56,43 +56,46 @@ CallAttribute attribute(const char* name, const std::optional<std::int64_t>& val
 }
 
 /// Scales rows selected by the indices (N) whose norm exceeds `max_norm` down to it.
-void renormalise(const char* name, const Tensor& weight, const Tensor& numbers, double max_norm, double p) {
+void renormalise(const char* name, const Tensor& weight, const Tensor& indices, double max_norm, double p) {
     if (weight.numel() == 0) return;
     const NoGrad no_grad;
     Tensor table = weight;
-    const Tensor whole = detail::upcast(weight.detach());
-    const Tensor used = detail::sum_rows(name, ones({numbers.numel(), 1}, {whole.dtype(), whole.device()}), numbers,
-                                         weight.size(0)) > 0;
-    const Tensor length = norm(whole, p, {1}, true);
+    const Tensor upcast_table = detail::upcast(weight.detach());
+    const Tensor used =
+        detail::scatter_add_rows(name, ones({indices.numel(), 1}, {upcast_table.dtype(), upcast_table.device()}),
+                                 indices, weight.size(0)) > 0;
+    const Tensor norms = norm(upcast_table, p, {1}, true);
     // PyTorch's 1e-7, which keeps the result below the norm.
-    const Tensor factor = where(logical_and(used, length > max_norm), max_norm / (length + 1e-7), 1);
-    table.copy_((whole * factor).to(weight.dtype()));
+    const Tensor factor = where(logical_and(used, norms > max_norm), max_norm / (norms + 1e-7), 1);
+    table.copy_((upcast_table * factor).to(weight.dtype()));
 }
 
 /// Count of each of the indices (N) among them: (N, 1).
-Tensor frequencies(const char* name, const Tensor& numbers, const Tensor& like, std::int64_t size) {
-    const Tensor one = ones({numbers.numel(), 1}, {compute_type(like.dtype()), like.device()});
-    return detail::take_rows(name, detail::sum_rows(name, one, numbers, size), numbers, 1);
+Tensor frequencies(const char* name, const Tensor& indices, const Tensor& like, std::int64_t size) {
+    const Tensor ones_column = ones({indices.numel(), 1}, {compute_type(like.dtype()), like.device()});
+    return detail::gather_rows(name, detail::scatter_add_rows(name, ones_column, indices, size), indices, 1);
 }
 
-/// take_rows whose gradient omits the padding row, or divides that of each row by the number of its occurrences.
-Tensor rows_of(const char* name, const Tensor& weight, const Tensor& numbers, std::optional<std::int64_t> padding,
+/// gather_rows whose gradient omits the padding row, or divides that of each row by the number of its occurrences.
+Tensor rows_of(const char* name, const Tensor& weight, const Tensor& indices, std::optional<std::int64_t> padding,
                bool by_frequency) {
     if ((!padding && !by_frequency) || !any_requires_grad({weight}))
-        return detail::take_rows(name, weight, numbers, kNaN);
+        return detail::gather_rows(name, weight, indices, kNaN);
     const Tensor rows = [&] {
-        const NoGrad values_alone;
-        return detail::take_rows(name, weight, numbers, kNaN);
+        const NoGrad no_grad;
+        return detail::gather_rows(name, weight, indices, kNaN);
     }();
     return attach_backward(
         name, {weight}, rows.value(),
-        [name, numbers = Saved(numbers), padding, by_frequency, size = weight.size(0)](const GradientContext& context) {
-            const Tensor all = numbers.get(name);
-            const Tensor& given = context.gradient();
-            Tensor g = given;
-            if (by_frequency) g = (detail::upcast(given) / frequencies(name, all, given, size)).to(given.dtype());
+        [name, indices = Saved(indices), padding, by_frequency, size = weight.size(0)](const GradientContext& context) {
+            const Tensor row_indices = indices.get(name);
+            const Tensor& gradient = context.gradient();
+            Tensor g = gradient;
+            if (by_frequency)
+                g = (detail::upcast(gradient) / frequencies(name, row_indices, gradient, size)).to(gradient.dtype());
             // Out-of-range indices are ignored.
-            return std::vector{detail::sum_rows(name, g, padding ? where(all == *padding, -1, all) : all, size)};
+            return std::vector{detail::scatter_add_rows(
+                name, g, padding ? where(row_indices == *padding, -1, row_indices) : row_indices, size)};
         },
         RuleKind::differentiable);
 }
@@ -101,30 +104,31 @@ Tensor rows_of(const char* name, const Tensor& weight, const Tensor& numbers, st
 Tensor largest_of(const char* name, const Tensor& rows, const Tensor& bags, std::int64_t count) {
     const std::int64_t n = rows.size(0);
     if (n == 0) return sum(rows) + zeros({count, rows.size(1)}, {rows.dtype(), rows.device()});
-    Tensor first, none;
+    Tensor first, is_empty;
     {
-        const NoGrad places;
-        const Tensor values = rows.detach(), most = detail::fold_rows(name, ops::Fold::largest, values, bags, count);
-        const Tensor own = detail::take_rows(name, most, bags, kNaN);
-        const Tensor row = unsqueeze(arange(0, n, 1, {DType::i64, rows.device()}), 1);
+        const NoGrad no_grad;
+        const Tensor values = rows.detach(),
+                     maxima = detail::scatter_reduce_rows(name, ops::Fold::largest, values, bags, count);
+        const Tensor bag_maximum = detail::gather_rows(name, maxima, bags, kNaN);
+        const Tensor row_index = unsqueeze(arange(0, n, 1, {DType::i64, rows.device()}), 1);
         // NaN is the largest, whichever row it is in.
-        const Tensor wins = logical_or(values == own, logical_and(isnan(own), isnan(values)));
-        const Tensor place = where(wins, row, n);
-        first = detail::fold_rows(name, ops::Fold::smallest, place, bags, count);
-        none = detail::sum_rows(name, ones({n, 1}, {DType::f32, rows.device()}), bags, count) == 0;
+        const Tensor is_maximum = logical_or(values == bag_maximum, logical_and(isnan(bag_maximum), isnan(values)));
+        const Tensor candidates = where(is_maximum, row_index, n);
+        first = detail::scatter_reduce_rows(name, ops::Fold::smallest, candidates, bags, count);
+        is_empty = detail::scatter_add_rows(name, ones({n, 1}, {DType::f32, rows.device()}), bags, count) == 0;
     }
-    return where(none, 0, gather(rows, 0, where(none, 0, first)));
+    return where(is_empty, 0, gather(rows, 0, where(is_empty, 0, first)));
 }
 
 /// Bag of each index: (N), i64.
 Tensor bags_of(const Tensor& indices, const Tensor& offsets, bool include_last_offset) {
-    const TensorOptions whole{DType::i64, indices.device()};
-    const Tensor place = arange(0, indices.numel(), 1, whole);
-    if (indices.rank() == 2) return floor_divide(place, std::max<std::int64_t>(1, indices.size(1)));
+    const TensorOptions index_options{DType::i64, indices.device()};
+    const Tensor position = arange(0, indices.numel(), 1, index_options);
+    if (indices.rank() == 2) return floor_divide(position, std::max<std::int64_t>(1, indices.size(1)));
     const Tensor starts = offsets.to(DType::i64);
-    const Tensor bag = searchsorted(starts, place, true) - 1;
+    const Tensor bag = searchsorted(starts, position, true) - 1;
     if (!include_last_offset) return bag;
-    // Indices behind the last offset belong to no bag.
+    // Indices after the last offset belong to no bag.
     return where(bag >= offsets.numel() - 1, -1, bag);
 }
 
@@ -139,14 +143,14 @@ Tensor embedding(const Tensor& indices, const Tensor& weight, const EmbeddingPar
                              {"scale_grad_by_freq", options.scale_grad_by_freq}});
     call.require_defined({"indices", "weight"});
     require_table(name, weight);
-    require_whole(name, "indices", indices);
+    require_index_type(name, "indices", indices);
     const auto padding = padding_of(name, weight, options.padding_idx);
     require_max_norm(name, options.max_norm, options.norm_type);
     Shape shape = indices.shape();
     shape.push_back(weight.size(1));
-    const Tensor numbers = reshape(indices, {indices.numel()});
-    if (options.max_norm) renormalise(name, weight, numbers, *options.max_norm, options.norm_type);
-    return call.result(reshape(rows_of(name, weight, numbers, padding, options.scale_grad_by_freq), shape));
+    const Tensor flat_indices = reshape(indices, {indices.numel()});
+    if (options.max_norm) renormalise(name, weight, flat_indices, *options.max_norm, options.norm_type);
+    return call.result(reshape(rows_of(name, weight, flat_indices, padding, options.scale_grad_by_freq), shape));
 }
 
 Tensor embedding_bag(const Tensor& indices, const Tensor& weight, const Tensor& offsets,
@@ -163,7 +167,7 @@ Tensor embedding_bag(const Tensor& indices, const Tensor& weight, const Tensor& 
          {"scale_grad_by_freq", options.scale_grad_by_freq}});
     call.require_defined({"indices", "weight"});
     require_table(name, weight);
-    require_whole(name, "indices", indices);
+    require_index_type(name, "indices", indices);
     ops::require_same_device(name, weight.device(), indices.device());
     const auto padding = padding_of(name, weight, options.padding_idx);
     require_max_norm(name, options.max_norm, options.norm_type);
@@ -176,7 +180,7 @@ Tensor embedding_bag(const Tensor& indices, const Tensor& weight, const Tensor& 
             fmt::format("embedding_bag: expected indices of shape (N) or (B, L), got shape {}", indices.shape().str()));
     if (offsets.defined()) {
         ops::require_rank(name, "offsets", offsets.shape(), 1, "B");
-        require_whole(name, "offsets", offsets);
+        require_index_type(name, "offsets", offsets);
         ops::require_same_device(name, weight.device(), offsets.device());
         if (options.include_last_offset && offsets.numel() < 1)
             throw ShapeError("embedding_bag: expected at least one offset with include_last_offset, got none");
@@ -193,18 +197,19 @@ Tensor embedding_bag(const Tensor& indices, const Tensor& weight, const Tensor& 
         throw ValueError("embedding_bag: expected no scale_grad_by_freq for mode max");
     const std::int64_t count =
         offsets.defined() ? offsets.numel() - (options.include_last_offset ? 1 : 0) : indices.size(0);
-    const Tensor numbers = reshape(indices, {indices.numel()});
-    if (options.max_norm) renormalise(name, weight, numbers, *options.max_norm, options.norm_type);
+    const Tensor flat_indices = reshape(indices, {indices.numel()});
+    if (options.max_norm) renormalise(name, weight, flat_indices, *options.max_norm, options.norm_type);
     Tensor bags = bags_of(indices, offsets, options.include_last_offset);
-    if (padding) bags = where(numbers == *padding, -1, bags);
-    Tensor rows = detail::upcast(rows_of(name, weight, numbers, padding, options.scale_grad_by_freq));
+    if (padding) bags = where(flat_indices == *padding, -1, bags);
+    Tensor rows = detail::upcast(rows_of(name, weight, flat_indices, padding, options.scale_grad_by_freq));
     if (options.mode == BagMode::max) return call.result(largest_of(name, rows, bags, count).to(weight.dtype()));
-    if (per_sample_weights.defined()) rows = rows * reshape(detail::upcast(per_sample_weights), {numbers.numel(), 1});
-    Tensor y = detail::sum_rows(name, rows, bags, count);
+    if (per_sample_weights.defined())
+        rows = rows * reshape(detail::upcast(per_sample_weights), {flat_indices.numel(), 1});
+    Tensor y = detail::scatter_add_rows(name, rows, bags, count);
     if (options.mode == BagMode::mean) {
-        const Tensor members =
-            detail::sum_rows(name, ones({numbers.numel(), 1}, {rows.dtype(), rows.device()}), bags, count);
-        y = y / maximum(members, 1);
+        const Tensor bag_sizes =
+            detail::scatter_add_rows(name, ones({flat_indices.numel(), 1}, {rows.dtype(), rows.device()}), bags, count);
+        y = y / maximum(bag_sizes, 1);
     }
     return call.result(y.to(weight.dtype()));
 }

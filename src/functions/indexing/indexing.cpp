@@ -26,41 +26,41 @@ namespace {
 
 constexpr const char* kName = "operator[]=";
 
-/// With a graph: all handles of `whole` get its value with `value` written to the region; in place if only they and its
+/// With a graph: all handles of `base` get its value with `value` written to the region; in place if only they and its
 /// followers share the memory.
-void write_in_graph(const Tensor& whole, Tensor value, const Region& region) {
-    detail::TensorState& state = *whole.state();
+void write_in_graph(const Tensor& base, Tensor value, const Region& region) {
+    detail::TensorState& state = *base.state();
     detail::release_followers(state);
     ops::LazyArray elements = std::exchange(state.value, {});
     try {
-        const Tensor before(std::make_shared<detail::TensorState>());  // only its graph node
-        before.state()->node = state.node;
-        before.state()->output = state.output;
-        Tensor made = detail::with_region(kName, before, elements, std::move(value), region);
+        const Tensor previous(std::make_shared<detail::TensorState>());  // only its graph node
+        previous.state()->node = state.node;
+        previous.state()->output = state.output;
+        Tensor result = detail::with_region(kName, previous, elements, std::move(value), region);
         state.value = elements;
-        detail::become(whole, std::move(made));
+        detail::replace_value(base, std::move(result));
     } catch (...) {
         if (!state.value) state.value = elements;
-        detail::refresh_followers(whole);
+        detail::refresh_followers(base);
         throw;
     }
 }
 
 /// The right-hand side may be a follower of x (x[0] = x[1]); other views of it would have to change with it.
-void refuse_views_of(const Tensor& whole, const Tensor& given) {
-    const auto& shares = whole.state()->shares;
-    if (!any_requires_grad({whole, given}) || whole.state()->requires_grad || !shares ||
-        given.state()->shares != shares || detail::follows(*whole.state(), given))
+void refuse_views_of(const Tensor& base, const Tensor& value) {
+    const auto& shares = base.state()->shares;
+    if (!any_requires_grad({base, value}) || base.state()->requires_grad || !shares ||
+        value.state()->shares != shares || detail::follows(*base.state(), value))
         return;
     throw ValueError(
         fmt::format("{}: expected a right-hand side with memory of its own when grad mode is on, got one of shape "
                     "{} that is a view of x (select, slice, reshape, ...); write x[...] in its place (y[0] = y[1]), or "
                     "a clone() of it made in a line before",
-                    kName, given.shape().str()));
+                    kName, value.shape().str()));
 }
 
-std::shared_ptr<const Region> region_of(const Region& whole, std::span<const Index> indices) {
-    return std::make_shared<const Region>(whole.part(indices));
+std::shared_ptr<const Region> region_of(const Region& region, std::span<const Index> indices) {
+    return std::make_shared<const Region>(region.part(indices));
 }
 
 }  // namespace
@@ -73,7 +73,7 @@ TensorPart Tensor::operator[](std::initializer_list<Index> indices) const {
 
 TensorPart Tensor::part(std::span<const Index> indices) const {
     detail::checked_state(state_, "operator[]");
-    return {*this, region_of(Region::whole(shape()), indices)};
+    return {*this, region_of(Region::full(shape()), indices)};
 }
 
 TensorPart::TensorPart(const Tensor& whole, std::shared_ptr<const Region> region)
@@ -99,31 +99,31 @@ void TensorPart::write(const TensorOrScalar& value) {
         Tensor(part).fill_(value.scalar());
         return;
     }
-    Tensor given = value.is_scalar() ? full({}, value.scalar(), {part.dtype(), part.device()}) : value.tensor();
-    detail::checked_state(given.state(), kName);
-    if (given.state() == part.state()) return;
-    refuse_views_of(whole_, given);
-    if (!(given.device() == part.device())) given = given.to(part.device());
+    Tensor source = value.is_scalar() ? full({}, value.scalar(), {part.dtype(), part.device()}) : value.tensor();
+    detail::checked_state(source.state(), kName);
+    if (source.state() == part.state()) return;
+    refuse_views_of(whole_, source);
+    if (!(source.device() == part.device())) source = source.to(part.device());
     (void)ops::expanded(kName,
                         {.buffer = {},
                          .offset = 0,
-                         .dtype = given.dtype(),
-                         .shape = given.shape(),
-                         .strides = dense_strides(given.shape())},
+                         .dtype = source.dtype(),
+                         .shape = source.shape(),
+                         .strides = dense_strides(source.shape())},
                         part.shape());
-    given = expand(given.to(part.dtype()), part.shape());
-    if (detail::written_in_graph(whole_, kName, given)) {
+    source = expand(source.to(part.dtype()), part.shape());
+    if (detail::written_in_graph(whole_, kName, source)) {
         // Another part of x would lose its elements with x's followers.
-        if (!given.state()->requires_grad) {
-            const Tensor own(std::make_shared<detail::TensorState>());
-            own.state()->value = given.value();
-            own.state()->node = given.state()->node;
-            own.state()->output = given.state()->output;
-            given = own;
+        if (!source.state()->requires_grad) {
+            const Tensor detached(std::make_shared<detail::TensorState>());
+            detached.state()->value = source.value();
+            detached.state()->node = source.state()->node;
+            detached.state()->output = source.state()->output;
+            source = detached;
         }
-        write_in_graph(whole_, std::move(given), *region_);
+        write_in_graph(whole_, std::move(source), *region_);
     } else {
-        Tensor(part).copy_(std::move(given));
+        Tensor(part).copy_(std::move(source));
     }
 }
 
@@ -136,19 +136,19 @@ TensorPart& TensorPart::operator=(const TensorOrScalar& value) && {
     return *this;
 }
 TensorPart& TensorPart::operator+=(const TensorOrScalar& value) && {
-    write(detail::changed_part(*this, Function::add, "operator+=", value));
+    write(detail::updated_part(*this, Function::add, "operator+=", value));
     return *this;
 }
 TensorPart& TensorPart::operator-=(const TensorOrScalar& value) && {
-    write(detail::changed_part(*this, Function::sub, "operator-=", value));
+    write(detail::updated_part(*this, Function::sub, "operator-=", value));
     return *this;
 }
 TensorPart& TensorPart::operator*=(const TensorOrScalar& value) && {
-    write(detail::changed_part(*this, Function::mul, "operator*=", value));
+    write(detail::updated_part(*this, Function::mul, "operator*=", value));
     return *this;
 }
 TensorPart& TensorPart::operator/=(const TensorOrScalar& value) && {
-    write(detail::changed_part(*this, Function::div, "operator/=", value));
+    write(detail::updated_part(*this, Function::div, "operator/=", value));
     return *this;
 }
 

@@ -17,7 +17,7 @@ namespace declivity {
 
 TensorSelection::TensorSelection(const Shape& shape, std::span<const SelectionIndex> indices) {
     using Kind = SelectionIndex::Kind;
-    std::int64_t taken = 0;
+    std::int64_t consumed = 0;
     bool ellipsis = false;
     for (const SelectionIndex& index : indices) {
         if (index.kind_ == Kind::tensor) {
@@ -28,40 +28,40 @@ TensorSelection::TensorSelection(const Shape& shape, std::span<const SelectionIn
                     fmt::format("operator[]: expected index tensors of integers or bool, got {}", name_of(type)));
             if (type == DType::boolean && index.tensor_.rank() == 0)
                 throw ShapeError("operator[]: expected bool tensors with at least one axis, got one without");
-            taken += type == DType::boolean ? index.tensor_.rank() : 1;
+            consumed += type == DType::boolean ? index.tensor_.rank() : 1;
         } else if (index.kind_ == Kind::index) {
-            ++taken;
+            ++consumed;
         } else if (index.kind_ == Kind::ellipsis && std::exchange(ellipsis, true)) {
             throw ShapeError("operator[]: expected at most one Ellipsis(), got several");
         }
     }
-    if (taken > shape.rank())
+    if (consumed > shape.rank())
         throw ShapeError(
-            fmt::format("operator[]: expected at most one index for each axis of {}, got {}", shape.str(), taken));
-    const auto keep = [&](std::int64_t count) {
+            fmt::format("operator[]: expected at most one index for each axis of {}, got {}", shape.str(), consumed));
+    const auto skip_axes = [&](std::int64_t count) {
         for (std::int64_t i = 0; i < count; ++i) region_.emplace_back(Slice()), tensors_.emplace_back();
     };
-    // A bool tensor of n axes is one entry, as in index(); `place` counts its axes.
-    std::int64_t place = 0;
+    // A bool tensor of n axes is one entry, as in index(); `axis` counts its axes.
+    std::int64_t axis = 0;
     for (const SelectionIndex& index : indices) switch (index.kind_) {
             case Kind::index:
                 region_.push_back(index.index_);
-                if (!index.index_.element()) tensors_.emplace_back(), ++place;
+                if (!index.index_.element()) tensors_.emplace_back(), ++axis;
                 break;
             case Kind::tensor: {
                 const int axes = index.tensor_.dtype() == DType::boolean ? index.tensor_.rank() : 1;
                 region_.insert(region_.end(), static_cast<std::size_t>(axes), Slice());
                 tensors_.push_back(index.tensor_);
-                place += axes;
+                axis += axes;
                 break;
             }
             case Kind::new_axis:
-                new_axes_.push_back(place++);
+                new_axes_.push_back(axis++);
                 tensors_.emplace_back();
                 break;
             case Kind::ellipsis:
-                keep(shape.rank() - taken);
-                place += shape.rank() - taken;
+                skip_axes(shape.rank() - consumed);
+                axis += shape.rank() - consumed;
                 break;
         }
     while (!tensors_.empty() && !tensors_.back().defined()) tensors_.pop_back();
@@ -80,35 +80,35 @@ Tensor TensorSelection::tensor() const {
 }
 
 void TensorSelection::write(const TensorOrScalar& value) {
-    const auto written = [&] {
+    const auto updated_base = [&] {
         const Tensor x = viewed();
-        Tensor given = value.is_scalar() ? full({}, value.scalar(), {x.dtype(), x.device()}) : value.tensor();
-        if (!given.defined()) throw ValueError("operator[]=: expected a tensor or a number, got an undefined tensor");
-        given = given.to(x.device()).to(x.dtype());
-        Tensor made;
-        const auto masks = std::ranges::count_if(tensors_, [](const Tensor& item) { return item.defined(); });
+        Tensor source = value.is_scalar() ? full({}, value.scalar(), {x.dtype(), x.device()}) : value.tensor();
+        if (!source.defined()) throw ValueError("operator[]=: expected a tensor or a number, got an undefined tensor");
+        source = source.to(x.device()).to(x.dtype());
+        Tensor result;
+        const auto index_tensors = std::ranges::count_if(tensors_, [](const Tensor& item) { return item.defined(); });
         if (tensors_.empty()) {
-            made = expand(given, x.shape());
-        } else if (given.rank() == 0 && masks == 1 && tensors_.back().dtype() == DType::boolean) {
+            result = expand(source, x.shape());
+        } else if (source.rank() == 0 && index_tensors == 1 && tensors_.back().dtype() == DType::boolean) {
             // One mask and one number: the number of true elements is not needed.
             const Tensor& mask = tensors_.back();
             Shape aligned = mask.shape();
-            const int before = static_cast<int>(tensors_.size()) - 1;
+            const int leading = static_cast<int>(tensors_.size()) - 1;
             for (int axis = 0; axis < mask.rank(); ++axis)
-                if (mask.shape()[axis] != x.shape()[before + axis])
+                if (mask.shape()[axis] != x.shape()[leading + axis])
                     throw ShapeError(
-                        fmt::format("operator[]=: expected a bool tensor that fits axes {} to {} of {}, got {}", before,
-                                    before + mask.rank() - 1, x.shape().str(), mask.shape().str()));
-            while (aligned.rank() < x.rank() - before) aligned.push_back(1);
-            made = where(reshape(mask, aligned), given, x);
+                        fmt::format("operator[]=: expected a bool tensor that fits axes {} to {} of {}, got {}",
+                                    leading, leading + mask.rank() - 1, x.shape().str(), mask.shape().str()));
+            while (aligned.rank() < x.rank() - leading) aligned.push_back(1);
+            result = where(reshape(mask, aligned), source, x);
         } else {
-            made = index_put(x, tensors_, given);
+            result = index_put(x, tensors_, source);
         }
-        return reshape(made, base_->shape());
+        return reshape(result, base_->shape());
     };
     // No view of x is alive any more when it is written.
-    const Tensor made = written();
-    std::move(*base_) = made;
+    const Tensor result = updated_base();
+    std::move(*base_) = result;
 }
 
 TensorSelection& TensorSelection::operator=(const TensorSelection& value) && {
@@ -121,19 +121,19 @@ TensorSelection& TensorSelection::operator=(const TensorOrScalar& value) && {
 }
 
 TensorSelection& TensorSelection::operator+=(const TensorOrScalar& value) && {
-    write(detail::changed_part(tensor(), Function::add, "operator+=", value));
+    write(detail::updated_part(tensor(), Function::add, "operator+=", value));
     return *this;
 }
 TensorSelection& TensorSelection::operator-=(const TensorOrScalar& value) && {
-    write(detail::changed_part(tensor(), Function::sub, "operator-=", value));
+    write(detail::updated_part(tensor(), Function::sub, "operator-=", value));
     return *this;
 }
 TensorSelection& TensorSelection::operator*=(const TensorOrScalar& value) && {
-    write(detail::changed_part(tensor(), Function::mul, "operator*=", value));
+    write(detail::updated_part(tensor(), Function::mul, "operator*=", value));
     return *this;
 }
 TensorSelection& TensorSelection::operator/=(const TensorOrScalar& value) && {
-    write(detail::changed_part(tensor(), Function::div, "operator/=", value));
+    write(detail::updated_part(tensor(), Function::div, "operator/=", value));
     return *this;
 }
 

@@ -18,18 +18,18 @@
 namespace declivity {
 namespace {
 
-constexpr int kRest = 256;  // labels from here on are the axes of "...", counted from the last one
+constexpr int kEllipsis = 256;  // labels from here on are the axes of "...", counted from the last one
 
 using Labels = std::vector<int>;
 
-bool has(const Labels& labels, int one) { return std::ranges::find(labels, one) != labels.end(); }
+bool has(const Labels& labels, int label) { return std::ranges::find(labels, label) != labels.end(); }
 
 [[noreturn]] void refuse(std::string_view equation, const std::string& why) {
     throw ValueError(fmt::format("einsum: {} in \"{}\"", why, equation));
 }
 
 /// Letters of one operand, with -1 for "...".
-Labels parsed(std::string_view equation, std::string_view term) {
+Labels parse_term(std::string_view equation, std::string_view term) {
     Labels labels;
     for (std::size_t i = 0; i < term.size(); ++i) {
         const char c = term[i];
@@ -48,7 +48,7 @@ Labels parsed(std::string_view equation, std::string_view term) {
 }
 
 /// Notation of a label in the equation.
-std::string written(int label) { return label < kRest ? std::string(1, static_cast<char>(label)) : "..."; }
+std::string label_name(int label) { return label < kEllipsis ? std::string(1, static_cast<char>(label)) : "..."; }
 
 struct Parsed {
     std::vector<Labels> operands;
@@ -56,14 +56,14 @@ struct Parsed {
 };
 
 /// Labels of the last `count` axes of "...".
-Labels written_out(const Labels& labels, int count) {
-    Labels all;
-    for (const int number : labels) {
-        if (number >= 0) all.push_back(number);
+Labels expand_ellipsis(const Labels& labels, int count) {
+    Labels expanded;
+    for (const int label : labels) {
+        if (label >= 0) expanded.push_back(label);
         else
-            for (int axis = count - 1; axis >= 0; --axis) all.push_back(kRest + axis);
+            for (int axis = count - 1; axis >= 0; --axis) expanded.push_back(kEllipsis + axis);
     }
-    return all;
+    return expanded;
 }
 
 Parsed parse(std::string_view equation, const std::vector<Tensor>& operands) {
@@ -72,51 +72,52 @@ Parsed parse(std::string_view equation, const std::vector<Tensor>& operands) {
     std::vector<Labels> terms;
     for (;;) {
         const auto comma = left.find(',');
-        terms.push_back(parsed(equation, left.substr(0, comma)));
+        terms.push_back(parse_term(equation, left.substr(0, comma)));
         if (comma == std::string_view::npos) break;
         left.remove_prefix(comma + 1);
     }
     if (terms.size() != operands.size())
         refuse(equation, fmt::format("expected {} operands, got {}", terms.size(), operands.size()));
-    Parsed made;
-    int widest = 0;
-    bool rest = false;
+    Parsed result;
+    int ellipsis_rank = 0;
+    bool has_ellipsis = false;
     for (std::size_t i = 0; i < terms.size(); ++i) {
         const int rank = operands[i].rank();
-        const bool open = has(terms[i], -1);
-        const int named = static_cast<int>(terms[i].size()) - (open ? 1 : 0);
-        if (open ? named > rank : named != rank)
+        const bool ellipsis_here = has(terms[i], -1);
+        const int letters = static_cast<int>(terms[i].size()) - (ellipsis_here ? 1 : 0);
+        if (ellipsis_here ? letters > rank : letters != rank)
             throw ShapeError(fmt::format("einsum: expected {}{} axes of operand {}, got {} in \"{}\"",
-                                         open ? "at least " : "", named, i, operands[i].shape().str(), equation));
-        if (open) widest = std::max(widest, rank - named), rest = true;
-        made.operands.push_back(written_out(terms[i], rank - named));
+                                         ellipsis_here ? "at least " : "", letters, i, operands[i].shape().str(),
+                                         equation));
+        if (ellipsis_here) ellipsis_rank = std::max(ellipsis_rank, rank - letters), has_ellipsis = true;
+        result.operands.push_back(expand_ellipsis(terms[i], rank - letters));
     }
     if (arrow == std::string_view::npos) {
-        if (rest) made.result = written_out({-1}, widest);
-        std::array<int, kRest> times{};
+        if (has_ellipsis) result.result = expand_ellipsis({-1}, ellipsis_rank);
+        std::array<int, kEllipsis> times{};
         for (const Labels& term : terms)
-            for (const int number : term)
-                if (number >= 0) ++times[static_cast<std::size_t>(number)];
-        for (int c = 0; c < kRest; ++c)
-            if (times[static_cast<std::size_t>(c)] == 1) made.result.push_back(c);
-        return made;
+            for (const int label : term)
+                if (label >= 0) ++times[static_cast<std::size_t>(label)];
+        for (int c = 0; c < kEllipsis; ++c)
+            if (times[static_cast<std::size_t>(c)] == 1) result.result.push_back(c);
+        return result;
     }
-    const Labels wanted = parsed(equation, equation.substr(arrow + 2));
-    if (has(wanted, -1) && !rest) refuse(equation, "has \"...\" only in the result");
-    for (std::size_t i = 0; i < wanted.size(); ++i) {
-        const int one = wanted[i];
-        if (std::find(wanted.begin(), wanted.begin() + static_cast<std::ptrdiff_t>(i), one) !=
-            wanted.begin() + static_cast<std::ptrdiff_t>(i))
-            refuse(equation, fmt::format("has '{}' twice in the result", one < 0 ? "..." : written(one)));
-        if (one >= 0 && std::ranges::none_of(terms, [&](const Labels& term) { return has(term, one); }))
-            refuse(equation, fmt::format("has '{}' only in the result", static_cast<char>(one)));
+    const Labels output = parse_term(equation, equation.substr(arrow + 2));
+    if (has(output, -1) && !has_ellipsis) refuse(equation, "has \"...\" only in the result");
+    for (std::size_t i = 0; i < output.size(); ++i) {
+        const int label = output[i];
+        if (std::find(output.begin(), output.begin() + static_cast<std::ptrdiff_t>(i), label) !=
+            output.begin() + static_cast<std::ptrdiff_t>(i))
+            refuse(equation, fmt::format("has '{}' twice in the result", label < 0 ? "..." : label_name(label)));
+        if (label >= 0 && std::ranges::none_of(terms, [&](const Labels& term) { return has(term, label); }))
+            refuse(equation, fmt::format("has '{}' only in the result", static_cast<char>(label)));
     }
-    made.result = written_out(wanted, widest);
-    return made;
+    result.result = expand_ellipsis(output, ellipsis_rank);
+    return result;
 }
 
 /// A tensor with labelled axes, each label once.
-struct Named {
+struct LabelledTensor {
     Tensor x;
     Labels labels;
 
@@ -125,27 +126,27 @@ struct Named {
     }
     [[nodiscard]] std::int64_t size(int label) const { return x.shape()[axis(label)]; }
 
-    void sum_over(const Labels& over) {
+    void sum_over(const Labels& reduced) {
         Dims axes;
-        Labels left;
+        Labels remaining;
         for (std::size_t i = 0; i < labels.size(); ++i) {
-            if (has(over, labels[i])) axes.push_back(static_cast<std::int64_t>(i));
-            else left.push_back(labels[i]);
+            if (has(reduced, labels[i])) axes.push_back(static_cast<std::int64_t>(i));
+            else remaining.push_back(labels[i]);
         }
         if (axes.rank() > 0) x = sum(x, axes);
-        labels = left;
+        labels = remaining;
     }
     /// Drops these axes, which have size 1.
-    void drop(const Labels& ones) { *this = ordered_dropping(ones); }
-    [[nodiscard]] Named ordered_dropping(const Labels& ones) const {
+    void drop(const Labels& ones) { *this = without(ones); }
+    [[nodiscard]] LabelledTensor without(const Labels& ones) const {
         Shape shape;
-        Labels left;
+        Labels remaining;
         for (std::size_t i = 0; i < labels.size(); ++i) {
             if (has(ones, labels[i])) continue;
             shape.push_back(x.shape()[static_cast<int>(i)]);
-            left.push_back(labels[i]);
+            remaining.push_back(labels[i]);
         }
-        return {reshape(x, shape), left};
+        return {reshape(x, shape), remaining};
     }
     /// Its axes in this order, missing ones with size 1.
     [[nodiscard]] Tensor aligned(const Labels& order) const {
@@ -160,78 +161,79 @@ struct Named {
 };
 
 /// A repeated index selects the diagonal.
-Named named(const Tensor& x, const Labels& labels, std::string_view equation) {
-    Named made{x, labels};
-    for (std::size_t i = 0; i < made.labels.size(); ++i)
-        for (std::size_t j = i + 1; j < made.labels.size();) {
-            if (made.labels[i] != made.labels[j]) {
+LabelledTensor labelled(const Tensor& x, const Labels& labels, std::string_view equation) {
+    LabelledTensor result{x, labels};
+    for (std::size_t i = 0; i < result.labels.size(); ++i)
+        for (std::size_t j = i + 1; j < result.labels.size();) {
+            if (result.labels[i] != result.labels[j]) {
                 ++j;
                 continue;
             }
             const int a = static_cast<int>(i), b = static_cast<int>(j);
-            if (made.x.shape()[a] != made.x.shape()[b])
+            if (result.x.shape()[a] != result.x.shape()[b])
                 throw ShapeError(fmt::format("einsum: expected one size for '{}', got {} in \"{}\"",
-                                             written(made.labels[i]), made.x.shape().str(), equation));
+                                             label_name(result.labels[i]), result.x.shape().str(), equation));
             // The diagonal becomes the last axis, and is moved to the first of its positions.
-            made.x = movedim(diagonal(made.x, 0, a, b), -1, a);
-            made.labels.erase(made.labels.begin() + static_cast<std::ptrdiff_t>(j));
+            result.x = movedim(diagonal(result.x, 0, a, b), -1, a);
+            result.labels.erase(result.labels.begin() + static_cast<std::ptrdiff_t>(j));
         }
-    return made;
+    return result;
 }
 
-Tensor as_matrices(const Named& of, const Labels& batch, const Labels& rows, const Labels& columns) {
+Tensor as_matrices(const LabelledTensor& operand, const Labels& batch, const Labels& rows, const Labels& columns) {
     Labels order = batch;
     order.insert(order.end(), rows.begin(), rows.end());
     order.insert(order.end(), columns.begin(), columns.end());
     Dims axes;
     Shape shape{1, 1, 1};
     for (std::size_t i = 0; i < order.size(); ++i) {
-        axes.push_back(of.axis(order[i]));
+        axes.push_back(operand.axis(order[i]));
         const int part = i < batch.size() ? 0 : i < batch.size() + rows.size() ? 1 : 2;
-        shape[part] *= of.size(order[i]);
+        shape[part] *= operand.size(order[i]);
     }
-    return reshape(permute(of.x, axes), shape);
+    return reshape(permute(operand.x, axes), shape);
 }
 
-/// @param kept indices that are used later
-Named joined(Named a, Named b, const Labels& kept) {
+/// @param used_later labels of later operands and of the result
+LabelledTensor contract(LabelledTensor a, LabelledTensor b, const Labels& used_later) {
     // Axes of size 1 whose counterpart is longer are dropped.
-    Labels ones_a, ones_b, alone_a, alone_b;
+    Labels unit_a, unit_b, reduced_a, reduced_b;
     for (const int label : a.labels) {
         if (!has(b.labels, label)) {
-            if (!has(kept, label)) alone_a.push_back(label);
+            if (!has(used_later, label)) reduced_a.push_back(label);
         } else if (a.size(label) != b.size(label)) {
-            (a.size(label) == 1 ? ones_a : ones_b).push_back(label);
+            (a.size(label) == 1 ? unit_a : unit_b).push_back(label);
         }
     }
-    a.drop(ones_a);
-    b.drop(ones_b);
-    for (const int label : ones_b)
-        if (!has(kept, label)) alone_a.push_back(label);
+    a.drop(unit_a);
+    b.drop(unit_b);
+    for (const int label : unit_b)
+        if (!has(used_later, label)) reduced_a.push_back(label);
     for (const int label : b.labels)
-        if (!has(a.labels, label) && !has(kept, label)) alone_b.push_back(label);
+        if (!has(a.labels, label) && !has(used_later, label)) reduced_b.push_back(label);
     DType dtype = a.x.dtype();
-    if (!alone_a.empty() || !alone_b.empty()) {  // sums of f16 and bf16 are not rounded before the product
+    if (!reduced_a.empty() || !reduced_b.empty()) {  // sums of f16 and bf16 are not rounded before the product
         a.x = detail::upcast(a.x);
         b.x = detail::upcast(b.x);
         dtype = a.x.dtype();
     }
-    a.sum_over(alone_a);
-    b.sum_over(alone_b);
-    Labels batch, rows, columns, summed;
+    a.sum_over(reduced_a);
+    b.sum_over(reduced_b);
+    Labels batch, rows, columns, contracted;
     for (const int label : a.labels)
-        (!has(b.labels, label) ? rows : has(kept, label) ? batch : summed).push_back(label);
+        (!has(b.labels, label) ? rows : has(used_later, label) ? batch : contracted).push_back(label);
     for (const int label : b.labels)
         if (!has(a.labels, label)) columns.push_back(label);
     Labels order = batch;
     order.insert(order.end(), rows.begin(), rows.end());
     order.insert(order.end(), columns.begin(), columns.end());
-    if (summed.empty()) return {a.aligned(order) * b.aligned(order), order};
+    if (contracted.empty()) return {a.aligned(order) * b.aligned(order), order};
     a.x = a.x.to(dtype);  // integers, whose sums have a wider type
     b.x = b.x.to(dtype);
     Shape shape;
     for (const int label : order) shape.push_back(has(a.labels, label) ? a.size(label) : b.size(label));
-    return {reshape(matmul(as_matrices(a, batch, rows, summed), as_matrices(b, batch, summed, columns)), shape), order};
+    return {reshape(matmul(as_matrices(a, batch, rows, contracted), as_matrices(b, batch, contracted, columns)), shape),
+            order};
 }
 
 }  // namespace
@@ -240,36 +242,36 @@ Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands) {
     const FunctionCall call("einsum", {{"operands", std::span<const Tensor>(operands)}}, {{"equation", equation}});
     if (operands.empty()) throw ValueError("einsum: expected at least one operand, got none");
     call.require_defined({"operands"});
-    const Parsed all = parse(equation, operands);
+    const Parsed parsed = parse(equation, operands);
     for (std::size_t i = 0; i < operands.size(); ++i)
         ops::require_alike("einsum", "operand 0", operands[0].dtype(), operands[0].device(), "another",
                            operands[i].dtype(), operands[i].device());
-    std::vector<Named> parts;
+    std::vector<LabelledTensor> tensors;
     for (std::size_t i = 0; i < operands.size(); ++i)
-        parts.push_back(
-            named(operands.size() > 2 ? detail::upcast(operands[i]) : operands[i], all.operands[i], equation));
+        tensors.push_back(
+            labelled(operands.size() > 2 ? detail::upcast(operands[i]) : operands[i], parsed.operands[i], equation));
     std::vector<std::pair<int, std::int64_t>> sizes;
-    for (const Named& part : parts)
-        for (const int label : part.labels) {
-            const auto known = std::ranges::find(sizes, label, &std::pair<int, std::int64_t>::first);
-            if (known == sizes.end()) sizes.emplace_back(label, part.size(label));
-            else if (known->second == 1) known->second = part.size(label);
-            else if (part.size(label) != 1 && part.size(label) != known->second)
+    for (const LabelledTensor& tensor : tensors)
+        for (const int label : tensor.labels) {
+            const auto entry = std::ranges::find(sizes, label, &std::pair<int, std::int64_t>::first);
+            if (entry == sizes.end()) sizes.emplace_back(label, tensor.size(label));
+            else if (entry->second == 1) entry->second = tensor.size(label);
+            else if (tensor.size(label) != 1 && tensor.size(label) != entry->second)
                 throw ShapeError(fmt::format("einsum: expected one size for '{}', got {} and {} in \"{}\"",
-                                             written(label), known->second, part.size(label), equation));
+                                             label_name(label), entry->second, tensor.size(label), equation));
         }
-    Named made = parts[0];
-    for (std::size_t i = 1; i < parts.size(); ++i) {
-        Labels kept = all.result;
-        for (std::size_t later = i + 1; later < parts.size(); ++later)
-            kept.insert(kept.end(), parts[later].labels.begin(), parts[later].labels.end());
-        made = joined(std::move(made), std::move(parts[i]), kept);
+    LabelledTensor product = tensors[0];
+    for (std::size_t i = 1; i < tensors.size(); ++i) {
+        Labels used_later = parsed.result;
+        for (std::size_t later = i + 1; later < tensors.size(); ++later)
+            used_later.insert(used_later.end(), tensors[later].labels.begin(), tensors[later].labels.end());
+        product = contract(std::move(product), std::move(tensors[i]), used_later);
     }
-    Labels over;
-    for (const int label : made.labels)
-        if (!has(all.result, label)) over.push_back(label);
-    made.sum_over(over);
-    const Tensor result = made.aligned(all.result);
+    Labels reduced;
+    for (const int label : product.labels)
+        if (!has(parsed.result, label)) reduced.push_back(label);
+    product.sum_over(reduced);
+    const Tensor result = product.aligned(parsed.result);
     return call.result(is_16bit_float(operands[0].dtype()) ? result.to(operands[0].dtype()) : result);
 }
 

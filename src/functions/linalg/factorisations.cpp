@@ -18,45 +18,46 @@ namespace {
 Tensor half_lower(const Tensor& x) { return (tril(x) + tril(x, -1)) * 0.5; }
 
 /// A^-1 X or A^-T X for triangular A.
-Tensor divided(const Tensor& a, const Tensor& x, bool upper, bool transposed, bool unit = false) {
+Tensor solve_left(const Tensor& a, const Tensor& x, bool upper, bool transposed, bool unit = false) {
     return triangular_solved(a, x, {.upper = upper, .transposed = transposed, .unit = unit});
 }
 /// X A^-1 or X A^-T.
-Tensor divided_right(const Tensor& x, const Tensor& a, bool upper, bool transposed, bool unit = false) {
-    return transpose(divided(a, transpose(x), upper, !transposed, unit));
+Tensor solve_right(const Tensor& x, const Tensor& a, bool upper, bool transposed, bool unit = false) {
+    return transpose(solve_left(a, transpose(x), upper, !transposed, unit));
 }
 
 }  // namespace
 
 std::pair<Tensor, Tensor> cholesky_factor(const Tensor& a) {
-    const ops::CholeskyResults made = ops::cholesky(a.dense_view());
+    const ops::CholeskyResults forward = ops::cholesky(a.dense_view());
     // Murray, Differentiation of the Cholesky decomposition, 2016: for symmetric A.
     const std::vector<Tensor> results = attach_backward(
-        "linalg::cholesky", {a}, {made.factor, made.info},
-        [kept = Saved::result(made.factor)](const GradientContext& context) {
-            const Tensor l = context.output(kept, "linalg::cholesky");
+        "linalg::cholesky", {a}, {forward.factor, forward.info},
+        [saved_factor = Saved::result(forward.factor)](const GradientContext& context) {
+            const Tensor l = context.output(saved_factor, "linalg::cholesky");
             const Tensor inner = half_lower(matmul(transpose(l), tril(context.gradient())));
-            const Tensor both = divided_right(divided(l, inner, false, true), l, false, false);
-            return std::vector{(both + transpose(both)) * 0.5};
+            const Tensor grad_a = solve_right(solve_left(l, inner, false, true), l, false, false);
+            return std::vector{(grad_a + transpose(grad_a)) * 0.5};
         },
         RuleKind::differentiable);
     return {results[0], results[1]};
 }
 
-Tensor triangular_solved(const Tensor& a, const Tensor& b, const ops::TriangularSolve& how) {
-    const ops::LazyArray x = ops::triangular_solve(a.dense_view(), b.dense_view(), how);
+Tensor triangular_solved(const Tensor& a, const Tensor& b, const ops::TriangularSolve& options) {
+    const ops::LazyArray x = ops::triangular_solve(a.dense_view(), b.dense_view(), options);
     return attach_backward(
         "linalg::solve_triangular", {a, b}, x,
-        [how, a = Saved(a), kept = Saved::result(x)](const GradientContext& context) {
+        [options, a = Saved(a), saved_solution = Saved::result(x)](const GradientContext& context) {
             const Tensor triangle = a.get("linalg::solve_triangular");
-            ops::TriangularSolve turned = how;
-            turned.transposed = !how.transposed;
-            const Tensor of_b = triangular_solved(triangle, context.gradient(), turned);
-            if (!context.needs(0)) return std::vector{Tensor(), of_b};
-            const Tensor solution = context.output(kept, "linalg::solve_triangular");
-            const Tensor whole = how.transposed ? matmul(solution, transpose(of_b)) : matmul(of_b, transpose(solution));
-            const int off = how.unit ? 1 : 0;
-            return std::vector{-(how.upper ? triu(whole, off) : tril(whole, -off)), of_b};
+            ops::TriangularSolve adjoint = options;
+            adjoint.transposed = !options.transposed;
+            const Tensor grad_b = triangular_solved(triangle, context.gradient(), adjoint);
+            if (!context.needs(0)) return std::vector{Tensor(), grad_b};
+            const Tensor solution = context.output(saved_solution, "linalg::solve_triangular");
+            const Tensor outer_product =
+                options.transposed ? matmul(solution, transpose(grad_b)) : matmul(grad_b, transpose(solution));
+            const int offset = options.unit ? 1 : 0;
+            return std::vector{-(options.upper ? triu(outer_product, offset) : tril(outer_product, -offset)), grad_b};
         },
         RuleKind::differentiable);
 }
@@ -72,32 +73,32 @@ Tensor lu_gradient(const Tensor& lu, const Tensor& rows, const Tensor& g) {
     const Tensor square = slice(slice(lu, 1, 0, k), 2, 0, k);
     const Tensor l = tril(square, -1) + identity_like(lu, k, k), u = triu(square);
     const Tensor g_square = slice(slice(g, 1, 0, k), 2, 0, k);
-    Tensor of_l = tril(g_square, -1), of_u = triu(g_square), more;
+    Tensor grad_l = tril(g_square, -1), grad_u = triu(g_square), rest;
     if (m > n) {
-        more = divided_right(slice(g, 1, k, m), u, true, true);  // of A2
-        of_u = of_u - triu(matmul(transpose(slice(lu, 1, k, m)), more));
+        rest = solve_right(slice(g, 1, k, m), u, true, true);  // of A2
+        grad_u = grad_u - triu(matmul(transpose(slice(lu, 1, k, m)), rest));
     }
     if (n > m) {
-        more = divided(l, slice(g, 2, k, n), false, true, true);
-        of_l = of_l - tril(matmul(more, transpose(slice(lu, 2, k, n))), -1);
+        rest = solve_left(l, slice(g, 2, k, n), false, true, true);
+        grad_l = grad_l - tril(matmul(rest, transpose(slice(lu, 2, k, n))), -1);
     }
-    const Tensor inner = tril(matmul(transpose(l), of_l), -1) + triu(matmul(of_u, transpose(u)));
-    Tensor all = divided_right(divided(l, inner, false, true, true), u, true, true);
-    if (more.defined()) all = concat({all, more}, m > n ? 1 : 2);
+    const Tensor inner = tril(matmul(transpose(l), grad_l), -1) + triu(matmul(grad_u, transpose(u)));
+    Tensor grad_a = solve_right(solve_left(l, inner, false, true, true), u, true, true);
+    if (rest.defined()) grad_a = concat({grad_a, rest}, m > n ? 1 : 2);
     // Row i of L U is row rows[i] of A.
-    const Tensor back = argsort(rows, 1);
-    return take_along_axis(all, unsqueeze(back, 2), 1);
+    const Tensor inverse = argsort(rows, 1);
+    return take_along_axis(grad_a, unsqueeze(inverse, 2), 1);
 }
 
 }  // namespace
 
 LuParts lu_parts(const Tensor& a) {
-    const ops::LuResults made = ops::lu_factor(a.dense_view());
-    const Tensor rows = Tensor(made.rows).to(DType::i64);
+    const ops::LuResults forward = ops::lu_factor(a.dense_view());
+    const Tensor rows = Tensor(forward.rows).to(DType::i64);
     const std::vector<Tensor> results = attach_backward(
-        "linalg::lu_factor", {a}, {made.lu, made.pivots, made.info},
-        [rows, kept = Saved::result(made.lu)](const GradientContext& context) {
-            return std::vector{lu_gradient(context.output(kept, "linalg::lu_factor"), rows, context.gradient())};
+        "linalg::lu_factor", {a}, {forward.lu, forward.pivots, forward.info},
+        [rows, saved_lu = Saved::result(forward.lu)](const GradientContext& context) {
+            return std::vector{lu_gradient(context.output(saved_lu, "linalg::lu_factor"), rows, context.gradient())};
         },
         RuleKind::differentiable);
     return {results[0], results[1], rows, results[2]};
@@ -109,11 +110,11 @@ Tensor rows_of_pivots(const Tensor& pivots, std::int64_t m) {
 
 Tensor lu_solved(const Tensor& lu, const Tensor& rows, const Tensor& b, bool adjoint) {
     if (!adjoint) {
-        const Tensor moved = take_along_axis(b, unsqueeze(rows, 2), 1);
-        return divided(lu, divided(lu, moved, false, false, true), true, false);
+        const Tensor permuted = take_along_axis(b, unsqueeze(rows, 2), 1);
+        return solve_left(lu, solve_left(lu, permuted, false, false, true), true, false);
     }
-    const Tensor moved = divided(lu, divided(lu, b, true, true), false, true, true);
-    return take_along_axis(moved, unsqueeze(argsort(rows, 1), 2), 1);
+    const Tensor permuted = solve_left(lu, solve_left(lu, b, true, true), false, true, true);
+    return take_along_axis(permuted, unsqueeze(argsort(rows, 1), 2), 1);
 }
 
 Tensor solved(const char* name, const Tensor& a, const Tensor& b, Tensor* info) {
@@ -128,12 +129,12 @@ Tensor solved(const char* name, const Tensor& a, const Tensor& b, Tensor* info) 
     return attach_backward(
         name, {a, b}, x,
         [name, a = Saved(a), lu = parts.lu, rows = parts.rows,
-         kept = Saved::result(x)](const GradientContext& context) {
+         saved_solution = Saved::result(x)](const GradientContext& context) {
             const Tensor& g = context.gradient();
-            const Tensor of_b =
+            const Tensor grad_b =
                 grad_enabled() ? solved(name, transpose(a.get(name)), g, nullptr) : lu_solved(lu, rows, g, true);
-            return std::vector{context.needs(0) ? -matmul(of_b, transpose(context.output(kept, name))) : Tensor(),
-                               of_b};
+            return std::vector{
+                context.needs(0) ? -matmul(grad_b, transpose(context.output(saved_solution, name))) : Tensor(), grad_b};
         },
         RuleKind::differentiable);
 }
@@ -143,21 +144,21 @@ Tensor solved(const char* name, const Tensor& a, const Tensor& b, Tensor* info) 
 namespace {
 
 /// Walter, Lehmann, Algorithmic differentiation of linear algebra functions, 2010, for m >= n: A = Q R.
-Tensor qr_gradient_tall(const Tensor& q, const Tensor& r, const Tensor& of_q, const Tensor& of_r) {
-    const Tensor m = matmul(r, transpose(of_r)) - matmul(transpose(of_q), q);
+Tensor qr_gradient_tall(const Tensor& q, const Tensor& r, const Tensor& grad_q, const Tensor& grad_r) {
+    const Tensor m = matmul(r, transpose(grad_r)) - matmul(transpose(grad_q), q);
     const Tensor symmetric = tril(m) + transpose(tril(m, -1));
-    return divided_right(of_q + matmul(q, symmetric), r, true, true);
+    return solve_right(grad_q + matmul(q, symmetric), r, true, true);
 }
 
-Tensor qr_gradient(const Tensor& q, const Tensor& r, const Tensor& of_q, const Tensor& of_r) {
+Tensor qr_gradient(const Tensor& q, const Tensor& r, const Tensor& grad_q, const Tensor& grad_r) {
     const std::int64_t m = q.size(1), n = r.size(2);
-    if (m >= n) return qr_gradient_tall(q, r, of_q, of_r);
+    if (m >= n) return qr_gradient_tall(q, r, grad_q, grad_r);
     // A = (X, Y) = Q (U, V): V = Q^T Y.
-    const Tensor of_v = slice(of_r, 2, m, n), v = slice(r, 2, m, n);
+    const Tensor grad_v = slice(grad_r, 2, m, n), v = slice(r, 2, m, n);
     const Tensor y = matmul(q, v);
-    const Tensor of_x =
-        qr_gradient_tall(q, slice(r, 2, 0, m), of_q + matmul(y, transpose(of_v)), triu(slice(of_r, 2, 0, m)));
-    return concat({of_x, matmul(q, of_v)}, 2);
+    const Tensor grad_x =
+        qr_gradient_tall(q, slice(r, 2, 0, m), grad_q + matmul(y, transpose(grad_v)), triu(slice(grad_r, 2, 0, m)));
+    return concat({grad_x, matmul(q, grad_v)}, 2);
 }
 
 }  // namespace
@@ -169,20 +170,21 @@ Tensor qr_r(const Tensor& a) {
 }
 
 std::pair<Tensor, Tensor> qr_parts(const Tensor& a, std::int64_t columns) {
-    const ops::QrResults made = ops::qr_factor(a.dense_view());
-    const std::int64_t m = a.size(1), n = a.size(2), least = std::min(m, n);
-    const Tensor q(ops::qr_form(made.work.view(), made.taus.view(), columns));
+    const ops::QrResults forward = ops::qr_factor(a.dense_view());
+    const std::int64_t m = a.size(1), n = a.size(2), k = std::min(m, n);
+    const Tensor q(ops::qr_form(forward.work.view(), forward.taus.view(), columns));
     Tensor r;
     {
         const NoGrad no_grad;
-        r = triu(slice(Tensor(made.work), 1, 0, columns));
+        r = triu(slice(Tensor(forward.work), 1, 0, columns));
     }
-    if (columns > least) return {q, r};
+    if (columns > k) return {q, r};
     const std::vector<Tensor> results = attach_backward(
         "linalg::qr", {a}, {q.value(), r.value()},
-        [of_q = Saved::result(q.value()), of_r = Saved::result(r.value())](const GradientContext& context) {
-            return std::vector{qr_gradient(context.output(of_q, "linalg::qr"), context.output(of_r, "linalg::qr", 1),
-                                           context.gradient(0), triu(context.gradient(1)))};
+        [saved_q = Saved::result(q.value()), saved_r = Saved::result(r.value())](const GradientContext& context) {
+            return std::vector{qr_gradient(context.output(saved_q, "linalg::qr"),
+                                           context.output(saved_r, "linalg::qr", 1), context.gradient(0),
+                                           triu(context.gradient(1)))};
         },
         RuleKind::differentiable);
     return {results[0], results[1]};

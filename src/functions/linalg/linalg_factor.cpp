@@ -24,7 +24,7 @@ void require_pivots(const char* name, const Tensor& lu, const Tensor& pivots) {
         throw TypeError(fmt::format("{}: expected pivots of i32 or i64, got {}", name, name_of(pivots.dtype())));
     ops::require_same_device(name, lu.device(), pivots.device());
     ops::require_shape(name, "pivots", pivots.shape(),
-                       detail::with(detail::front_of(lu), {std::min(lu.size(-1), lu.size(-2))}));
+                       detail::append_dims(detail::batch_shape_of(lu), {std::min(lu.size(-1), lu.size(-2))}));
 }
 
 bool upper_of(const char* name, std::string_view uplo) {
@@ -37,22 +37,22 @@ FactorInfo factored(const char* name, const Tensor& a, bool upper) {
     detail::require_square(name, "a", a);
     const Batch batch(a);
     const auto [factor, info] = detail::cholesky_factor(upper ? transpose(batch.x()) : batch.x());
-    return {batch.back(upper ? transpose(factor) : factor), batch.back(info)};
+    return {batch.restore(upper ? transpose(factor) : factor), batch.restore(info)};
 }
 
 LuFactorsInfo lu_of(const char* name, const Tensor& a) {
     detail::require_matrices(name, "a", a);
     const Batch batch(a);
     const detail::LuParts parts = detail::lu_parts(batch.x());
-    return {batch.back(parts.lu), batch.back(parts.pivots), batch.back(parts.info)};
+    return {batch.restore(parts.lu), batch.restore(parts.pivots), batch.restore(parts.info)};
 }
 
 /// Permutation matrix P of row indices (batch, m).
 Tensor permutation(const Tensor& rows, DType dtype) {
     // Row i of L U is row rows[i] of A: P[rows[i]][i] = 1.
     const std::int64_t m = rows.size(1);
-    const Tensor numbers = arange(0, m, 1, {DType::i64, rows.device()});
-    return (unsqueeze(numbers, 1) == unsqueeze(rows, 1)).to(dtype);
+    const Tensor indices = arange(0, m, 1, {DType::i64, rows.device()});
+    return (unsqueeze(indices, 1) == unsqueeze(rows, 1)).to(dtype);
 }
 
 Lu unpacked(const Tensor& lu, const Tensor& rows) {
@@ -72,9 +72,9 @@ Tensor cholesky(const Tensor& a, bool upper) {
 FactorInfo cholesky_ex(const Tensor& a, bool upper) {
     const FunctionCall call("linalg::cholesky_ex", {{"a", a}}, {{"upper", upper}});
     call.require_defined({"a"});
-    const FactorInfo made = factored("linalg::cholesky_ex", a, upper);
-    call.results({made.factor, made.info});
-    return made;
+    const FactorInfo result = factored("linalg::cholesky_ex", a, upper);
+    call.results({result.factor, result.info});
+    return result;
 }
 
 Tensor cholesky_solve(const Tensor& b, const Tensor& factor, bool upper) {
@@ -88,11 +88,11 @@ Tensor cholesky_solve(const Tensor& b, const Tensor& factor, bool upper) {
         throw ShapeError(
             fmt::format("{}: expected b of shape (..., n, k) for a factor of shape (..., n, n), got {} and {}", name,
                         b.shape().str(), factor.shape().str()));
-    const auto [left, right] = detail::stretched(name, factor, b);
+    const auto [left, right] = detail::broadcast_batches(name, factor, b);
     const Batch triangles(left), sides(right);
     const Tensor first = detail::triangular_solved(triangles.x(), sides.x(), {.upper = upper, .transposed = upper});
     return call.result(
-        sides.back(detail::triangular_solved(triangles.x(), first, {.upper = upper, .transposed = !upper})));
+        sides.restore(detail::triangular_solved(triangles.x(), first, {.upper = upper, .transposed = !upper})));
 }
 
 Tensor cholesky_inverse(const Tensor& factor, bool upper) {
@@ -107,17 +107,17 @@ Tensor cholesky_inverse(const Tensor& factor, bool upper) {
 LuFactors lu_factor(const Tensor& a) {
     const FunctionCall call("linalg::lu_factor", {{"a", a}});
     call.require_defined({"a"});
-    const LuFactorsInfo made = lu_of("linalg::lu_factor", a);
-    call.results({made.lu, made.pivots});
-    return {made.lu, made.pivots};
+    const LuFactorsInfo result = lu_of("linalg::lu_factor", a);
+    call.results({result.lu, result.pivots});
+    return {result.lu, result.pivots};
 }
 
 LuFactorsInfo lu_factor_ex(const Tensor& a) {
     const FunctionCall call("linalg::lu_factor_ex", {{"a", a}});
     call.require_defined({"a"});
-    const LuFactorsInfo made = lu_of("linalg::lu_factor_ex", a);
-    call.results({made.lu, made.pivots, made.info});
-    return made;
+    const LuFactorsInfo result = lu_of("linalg::lu_factor_ex", a);
+    call.results({result.lu, result.pivots, result.info});
+    return result;
 }
 
 Lu lu(const Tensor& a) {
@@ -126,10 +126,10 @@ Lu lu(const Tensor& a) {
     detail::require_matrices("linalg::lu", "a", a);
     const Batch batch(a);
     const detail::LuParts parts = detail::lu_parts(batch.x());
-    const Lu made = unpacked(parts.lu, parts.rows);
-    const Lu all{batch.back(made.p), batch.back(made.l), batch.back(made.u)};
-    call.results({all.p, all.l, all.u});
-    return all;
+    const Lu unpacked_parts = unpacked(parts.lu, parts.rows);
+    const Lu result{batch.restore(unpacked_parts.p), batch.restore(unpacked_parts.l), batch.restore(unpacked_parts.u)};
+    call.results({result.p, result.l, result.u});
+    return result;
 }
 
 Lu lu_unpack(const Tensor& lu, const Tensor& pivots) {
@@ -137,11 +137,11 @@ Lu lu_unpack(const Tensor& lu, const Tensor& pivots) {
     const FunctionCall call(name, {{"lu", lu}, {"pivots", pivots}});
     call.require_defined({"lu", "pivots"});
     require_pivots(name, lu, pivots);
-    const Batch batch(lu), of_pivots(pivots, 1);
-    const Lu made = unpacked(batch.x(), detail::rows_of_pivots(of_pivots.x(), lu.size(-2)));
-    const Lu all{batch.back(made.p), batch.back(made.l), batch.back(made.u)};
-    call.results({all.p, all.l, all.u});
-    return all;
+    const Batch batch(lu), pivot_batch(pivots, 1);
+    const Lu unpacked_parts = unpacked(batch.x(), detail::rows_of_pivots(pivot_batch.x(), lu.size(-2)));
+    const Lu result{batch.restore(unpacked_parts.p), batch.restore(unpacked_parts.l), batch.restore(unpacked_parts.u)};
+    call.results({result.p, result.l, result.u});
+    return result;
 }
 
 Tensor lu_solve(const Tensor& lu, const Tensor& pivots, const Tensor& b, bool left, bool adjoint) {
@@ -157,11 +157,11 @@ Tensor lu_solve(const Tensor& lu, const Tensor& pivots, const Tensor& b, bool le
                                      left ? "(..., n, k)" : "(..., k, n)", b.shape().str(), lu.shape().str()));
     // X A = B: A^T X^T = B^T.
     const Tensor sides = left ? b : transpose(b);
-    const auto [factors, right] = detail::stretched(name, lu, sides);
-    const Tensor numbers = expand(pivots, detail::with(detail::front_of(factors), {lu.size(-1)}));
-    const Batch batch(factors), of_b(right), of_pivots(numbers, 1);
-    const Tensor x = of_b.back(
-        detail::lu_solved(batch.x(), detail::rows_of_pivots(of_pivots.x(), lu.size(-1)), of_b.x(), adjoint == left));
+    const auto [factors, right] = detail::broadcast_batches(name, lu, sides);
+    const Tensor expanded_pivots = expand(pivots, detail::append_dims(detail::batch_shape_of(factors), {lu.size(-1)}));
+    const Batch batch(factors), b_batch(right), pivot_batch(expanded_pivots, 1);
+    const Tensor x = b_batch.restore(detail::lu_solved(batch.x(), detail::rows_of_pivots(pivot_batch.x(), lu.size(-1)),
+                                                       b_batch.x(), adjoint == left));
     return call.result(left ? x : transpose(x));
 }
 
@@ -173,17 +173,17 @@ Qr qr(const Tensor& a, std::string_view mode) {
     if (mode != "reduced" && mode != "complete" && mode != "r")
         throw ValueError(fmt::format("{}: expected mode \"reduced\", \"complete\" or \"r\", got \"{}\"", name, mode));
     const Batch batch(a);
-    Qr made;
+    Qr result;
     if (mode == "r") {
-        made.r = batch.back(detail::qr_r(batch.x()));
-        made.q = zeros({0}, {a.dtype(), a.device()});
+        result.r = batch.restore(detail::qr_r(batch.x()));
+        result.q = zeros({0}, {a.dtype(), a.device()});
     } else {
         const std::int64_t columns = mode == "complete" ? a.size(-2) : std::min(a.size(-1), a.size(-2));
         const auto [q, r] = detail::qr_parts(batch.x(), columns);
-        made = {batch.back(q), batch.back(r)};
+        result = {batch.restore(q), batch.restore(r)};
     }
-    call.results({made.q, made.r});
-    return made;
+    call.results({result.q, result.r});
+    return result;
 }
 
 Eigh eigh(const Tensor& a, std::string_view uplo) {
@@ -193,9 +193,9 @@ Eigh eigh(const Tensor& a, std::string_view uplo) {
     const bool upper = upper_of("linalg::eigh", uplo);
     const Batch batch(a);
     const auto [values, vectors] = detail::eigh_parts(batch.x(), upper);
-    const Eigh made{batch.back(values), batch.back(vectors)};
-    call.results({made.values, made.vectors});
-    return made;
+    const Eigh result{batch.restore(values), batch.restore(vectors)};
+    call.results({result.values, result.vectors});
+    return result;
 }
 
 Tensor eigvalsh(const Tensor& a, std::string_view uplo) {
@@ -204,7 +204,7 @@ Tensor eigvalsh(const Tensor& a, std::string_view uplo) {
     detail::require_square("linalg::eigvalsh", "a", a);
     const bool upper = upper_of("linalg::eigvalsh", uplo);
     const Batch batch(a);
-    return call.result(batch.back(detail::eigh_values(batch.x(), upper)));
+    return call.result(batch.restore(detail::eigh_values(batch.x(), upper)));
 }
 
 Svd svd(const Tensor& a, bool full_matrices) {
@@ -213,9 +213,9 @@ Svd svd(const Tensor& a, bool full_matrices) {
     detail::require_matrices("linalg::svd", "a", a);
     const Batch batch(a);
     const detail::SvdParts parts = detail::svd_parts(batch.x(), full_matrices);
-    const Svd made{batch.back(parts.u), batch.back(parts.s), batch.back(parts.vh)};
-    call.results({made.u, made.s, made.vh});
-    return made;
+    const Svd result{batch.restore(parts.u), batch.restore(parts.s), batch.restore(parts.vh)};
+    call.results({result.u, result.s, result.vh});
+    return result;
 }
 
 Tensor svdvals(const Tensor& a) {
@@ -223,7 +223,7 @@ Tensor svdvals(const Tensor& a) {
     call.require_defined({"a"});
     detail::require_matrices("linalg::svdvals", "a", a);
     const Batch batch(a);
-    return call.result(batch.back(detail::svd_values(batch.x())));
+    return call.result(batch.restore(detail::svd_values(batch.x())));
 }
 
 }  // namespace declivity::linalg

@@ -23,7 +23,7 @@ using detail::Batch;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 /// Mask of the singular values (batch, k) above the tolerance of RankOptions.
-Tensor counted(const Tensor& s, std::int64_t m, std::int64_t n, DType dtype, const RankOptions& options) {
+Tensor significant(const Tensor& s, std::int64_t m, std::int64_t n, DType dtype, const RankOptions& options) {
     const double eps = dtype == DType::f64    ? 0x1p-52
                        : dtype == DType::f16  ? 0x1p-10
                        : dtype == DType::bf16 ? 0x1p-7
@@ -36,14 +36,14 @@ Tensor counted(const Tensor& s, std::int64_t m, std::int64_t n, DType dtype, con
 }
 
 /// Uses only the lower triangle. The gradient is that of a symmetric matrix, as in eigh.
-Tensor mirrored(const Tensor& a) {
-    Tensor made;
+Tensor symmetrised(const Tensor& a) {
+    Tensor symmetric;
     {
         const NoGrad no_grad;
-        made = tril(a.detach()) + transpose(tril(a.detach(), -1));
+        symmetric = tril(a.detach()) + transpose(tril(a.detach(), -1));
     }
     return attach_backward(
-        "linalg::hermitian", {a}, made.value(),
+        "linalg::hermitian", {a}, symmetric.value(),
         [](const GradientContext& context) {
             const Tensor& g = context.gradient();
             return std::vector{(g + transpose(g)) * 0.5};
@@ -61,18 +61,18 @@ void require_options(const char* name, const Tensor& a, const RankOptions& optio
 
 /// Golub, Pereyra, The differentiation of pseudo-inverses, 1973, for matrices of constant rank.
 Tensor pseudo_inverse(const Tensor& a, const RankOptions& options, DType dtype) {
-    Tensor made;
+    Tensor result;
     {
         const NoGrad no_grad;
         const auto parts = detail::svd_parts(a.detach(), false);
         const Tensor zero = zeros({}, {a.dtype(), a.device()});
-        const Tensor inverse = where(counted(parts.s, a.size(1), a.size(2), dtype, options), 1.0 / parts.s, zero);
-        made = matmul(transpose(parts.vh) * unsqueeze(inverse, 1), transpose(parts.u));
+        const Tensor inverse = where(significant(parts.s, a.size(1), a.size(2), dtype, options), 1.0 / parts.s, zero);
+        result = matmul(transpose(parts.vh) * unsqueeze(inverse, 1), transpose(parts.u));
     }
     return attach_backward(
-        "linalg::pinv", {a}, made.value(),
-        [a = Saved(a), kept = Saved::result(made.value())](const GradientContext& context) {
-            const Tensor x = a.get("linalg::pinv"), p = context.output(kept, "linalg::pinv"), pt = transpose(p);
+        "linalg::pinv", {a}, result.value(),
+        [a = Saved(a), saved_result = Saved::result(result.value())](const GradientContext& context) {
+            const Tensor x = a.get("linalg::pinv"), p = context.output(saved_result, "linalg::pinv"), pt = transpose(p);
             const Tensor g = context.gradient(), gt = transpose(g);
             const Tensor first = matmul(matmul(gt, p), pt), second = matmul(matmul(pt, p), gt);
             return std::vector{first - matmul(x, matmul(p, first)) + second - matmul(matmul(second, p), x) -
@@ -97,27 +97,27 @@ Tensor norm_of_matrices(const char* name, const Tensor& a, const NormOrder& orde
         return declivity::norm(a, 2, {rows, columns}, keep_axes);
     const double p = order.number().value_or(0);
     if (order.number() && (std::abs(p) == 1 || std::abs(p) == kInfinity)) {
-        const int summed = std::abs(p) == 1 ? rows : columns, kept = std::abs(p) == 1 ? columns : rows;
-        if (a.size(kept) == 0)
+        const int reduced_axis = std::abs(p) == 1 ? rows : columns, kept_axis = std::abs(p) == 1 ? columns : rows;
+        if (a.size(kept_axis) == 0)
             throw ShapeError(fmt::format("{}: expected rows and columns for the order {}, got {}", name, order.str(),
                                          a.shape().str()));
-        const Tensor sums = sum(abs(a), {summed}, true);
-        const Tensor made = p > 0 ? max(sums, {kept}, true) : min(sums, {kept}, true);
-        return keep_axes ? made : squeeze(made, {rows, columns});
+        const Tensor sums = sum(abs(a), {reduced_axis}, true);
+        const Tensor norms = p > 0 ? max(sums, {kept_axis}, true) : min(sums, {kept_axis}, true);
+        return keep_axes ? norms : squeeze(norms, {rows, columns});
     }
     if (order.word() != "nuc" && std::abs(p) != 2)
         throw ValueError(
             fmt::format("{}: expected \"fro\", \"nuc\", inf, -inf, 1, -1, 2 or -2 as the order of a matrix "
                         "norm, got {}",
                         name, order.str()));
-    const Tensor turned = movedim(a, {rows, columns}, {-2, -1});
-    const Batch batch(turned);
+    const Tensor matrices = movedim(a, {rows, columns}, {-2, -1});
+    const Batch batch(matrices);
     const Tensor s = detail::svd_values(batch.x());
-    const Tensor made = batch.back(order.word() == "nuc" ? sum(s, {1}) : p > 0 ? max(s, {1}) : min(s, {1}));
-    if (!keep_axes) return made;
+    const Tensor norms = batch.restore(order.word() == "nuc" ? sum(s, {1}) : p > 0 ? max(s, {1}) : min(s, {1}));
+    if (!keep_axes) return norms;
     Shape shape = a.shape();
     shape[rows] = shape[columns] = 1;
-    return reshape(made, shape);
+    return reshape(norms, shape);
 }
 
 }  // namespace
@@ -148,11 +148,11 @@ Tensor norm(const Tensor& x, const NormOrder& order, const Dims& axes, bool keep
     const FunctionCall call(name, {{"x", x}}, {{"order", word}, {"axes", axes}, {"keep_axes", keep_axes}});
     call.require_defined({"x"});
     ops::require_real(name, "x", x.dtype());
-    const bool given = order.number() || !order.word().empty();
-    if (!given) return call.result(declivity::norm(x, 2, axes, keep_axes));
-    const int over = axes.rank() == 0 ? x.rank() : axes.rank();
-    if (over == 1 && order.number()) return call.result(declivity::norm(x, *order.number(), axes, keep_axes));
-    if (over != 2)
+    const bool has_order = order.number() || !order.word().empty();
+    if (!has_order) return call.result(declivity::norm(x, 2, axes, keep_axes));
+    const int axis_count = axes.rank() == 0 ? x.rank() : axes.rank();
+    if (axis_count == 1 && order.number()) return call.result(declivity::norm(x, *order.number(), axes, keep_axes));
+    if (axis_count != 2)
         throw ShapeError(fmt::format("{}: expected one axis, or two, for the order {}, got {} of {}", name, order.str(),
                                      axes.str(), x.shape().str()));
     return call.result(norm_of_matrices(name, x, order, axes.rank() == 0 ? Dims{-2, -1} : axes, keep_axes));
@@ -164,21 +164,21 @@ Tensor cond(const Tensor& a, const NormOrder& order) {
     const FunctionCall call(name, {{"a", a}}, {{"order", word}});
     call.require_defined({"a"});
     detail::require_matrices(name, "a", a);
-    const bool given = order.number() || !order.word().empty();
-    if (!given || std::abs(order.number().value_or(0)) == 2) {
+    const bool has_order = order.number() || !order.word().empty();
+    if (!has_order || std::abs(order.number().value_or(0)) == 2) {
         if (std::min(a.size(-1), a.size(-2)) == 0)
             throw ShapeError(fmt::format("{}: expected matrices with elements, got {}", name, a.shape().str()));
         const Batch batch(a);
         const Tensor s = detail::svd_values(batch.x());
         const Tensor first = select(s, 1, 0), last = select(s, 1, -1);
-        return call.result(batch.back(order.number().value_or(2) > 0 ? first / last : last / first));
+        return call.result(batch.restore(order.number().value_or(2) > 0 ? first / last : last / first));
     }
     detail::require_square(name, "a", a);
     return call.result(detail::in_f32(
         a.dtype(),
-        [&](const Tensor& wide) {
-            const Tensor own = norm_of_matrices(name, wide, order, {-2, -1}, false);
-            return own * norm_of_matrices(name, inv(wide), order, {-2, -1}, false);
+        [&](const Tensor& upcast) {
+            const Tensor norm_of_a = norm_of_matrices(name, upcast, order, {-2, -1}, false);
+            return norm_of_a * norm_of_matrices(name, inv(upcast), order, {-2, -1}, false);
         },
         a));
 }
@@ -190,8 +190,8 @@ Tensor pinv(const Tensor& a, const RankOptions& options) {
         {{"atol", options.atol.value_or(-1)}, {"rtol", options.rtol.value_or(-1)}, {"hermitian", options.hermitian}});
     call.require_defined({"a"});
     require_options(name, a, options);
-    const Batch batch(options.hermitian ? mirrored(a) : a);
-    return call.result(batch.back(pseudo_inverse(batch.x(), options, a.dtype())));
+    const Batch batch(options.hermitian ? symmetrised(a) : a);
+    return call.result(batch.restore(pseudo_inverse(batch.x(), options, a.dtype())));
 }
 
 Tensor matrix_rank(const Tensor& a, const RankOptions& options) {
@@ -202,10 +202,10 @@ Tensor matrix_rank(const Tensor& a, const RankOptions& options) {
     call.require_defined({"a"});
     require_options(name, a, options);
     const NoGrad no_grad;
-    const Batch batch(options.hermitian ? mirrored(a) : a);
+    const Batch batch(options.hermitian ? symmetrised(a) : a);
     const Tensor s = detail::svd_values(batch.x());
-    return call.result(
-        batch.back(sum(counted(s, batch.x().size(1), batch.x().size(2), a.dtype(), options), {1}).to(DType::i64)));
+    return call.result(batch.restore(
+        sum(significant(s, batch.x().size(1), batch.x().size(2), a.dtype(), options), {1}).to(DType::i64)));
 }
 
 }  // namespace declivity::linalg

@@ -34,9 +34,9 @@ SolutionInfo solution(const char* name, const Tensor& a, const Tensor& b, bool l
     detail::require_square(name, "a", a);
     ops::require_real(name, "b", b.dtype());
     // Like PyTorch: b is a batch of vectors if it has the axes of a but the last.
-    Shape of_vectors = a.shape();
-    of_vectors.erase(of_vectors.rank() - 1);
-    const bool vectors = b.rank() == 1 || (b.rank() + 1 == a.rank() && b.shape() == of_vectors);
+    Shape vector_batch = a.shape();
+    vector_batch.erase(vector_batch.rank() - 1);
+    const bool vectors = b.rank() == 1 || (b.rank() + 1 == a.rank() && b.shape() == vector_batch);
     if (vectors && !left)
         throw ValueError(fmt::format("{}: expected matrices b of X A = B, got vectors {}", name, b.shape().str()));
     if (vectors && b.shape().back() != a.shape().back())
@@ -45,11 +45,11 @@ SolutionInfo solution(const char* name, const Tensor& a, const Tensor& b, bool l
     const Tensor sides = vectors ? unsqueeze(b, -1) : left ? b : transpose(b);
     require_sides(name, a, sides, true);
     // X A = B: A^T X^T = B^T.
-    const auto [matrices, right] = detail::stretched(name, left ? a : transpose(a), sides);
-    const Batch batch(matrices), of_b(right);
+    const auto [matrices, right] = detail::broadcast_batches(name, left ? a : transpose(a), sides);
+    const Batch batch(matrices), b_batch(right);
     Tensor info;
-    const Tensor x = of_b.back(detail::solved(name, batch.x(), of_b.x(), &info));
-    return {vectors ? squeeze(x, {-1}) : left ? x : transpose(x), batch.back(info)};
+    const Tensor x = b_batch.restore(detail::solved(name, batch.x(), b_batch.x(), &info));
+    return {vectors ? squeeze(x, {-1}) : left ? x : transpose(x), batch.restore(info)};
 }
 
 InverseInfo inverse(const char* name, const Tensor& a) {
@@ -59,17 +59,17 @@ InverseInfo inverse(const char* name, const Tensor& a) {
     const Tensor identity = expand(detail::identity_like(batch.x(), n, n), batch.x().shape());
     Tensor info;
     const Tensor x = detail::solved(name, batch.x(), identity, &info);
-    return {batch.back(x), batch.back(info)};
+    return {batch.restore(x), batch.restore(info)};
 }
 
 /// Sign of a permutation from its pivots: each row exchange negates it.
 Tensor sign_of(const Tensor& pivots, DType dtype) {
-    const Tensor still = arange(1, pivots.size(1) + 1, 1, {pivots.dtype(), pivots.device()});
-    const Tensor turns = sum(pivots != still, {1});
-    return (1 - turns % 2 * 2).to(dtype);
+    const Tensor identity = arange(1, pivots.size(1) + 1, 1, {pivots.dtype(), pivots.device()});
+    const Tensor exchanges = sum(pivots != identity, {1});
+    return (1 - exchanges % 2 * 2).to(dtype);
 }
 
-Tensor at_matrices(const Tensor& x) { return reshape(x, {x.numel(), 1, 1}); }
+Tensor per_matrix(const Tensor& x) { return reshape(x, {x.numel(), 1, 1}); }
 
 /// Determinants of a batch (batch, n, n).
 Tensor determinant(const Tensor& a) {
@@ -88,19 +88,19 @@ Tensor determinant(const Tensor& a) {
             // replaced by values of the size of rounding errors.
             const Tensor x = a.get("linalg::det");
             const std::int64_t n = x.size(1);
-            const double least = x.dtype() == DType::f64 ? 0x1p-52 : 0x1p-23;
-            Tensor missing, off;
+            const double epsilon = x.dtype() == DType::f64 ? 0x1p-52 : 0x1p-23;
+            Tensor perturbation, perturbation_of_a;
             {
                 const NoGrad no_grad;
-                missing = diag_embed((diagonal(parts.lu, 0, 1, 2) == 0).to(x.dtype()) * least);
+                perturbation = diag_embed((diagonal(parts.lu, 0, 1, 2) == 0).to(x.dtype()) * epsilon);
             }
-            const Tensor g = at_matrices(context.gradient());
+            const Tensor g = per_matrix(context.gradient());
             const Tensor identity = detail::identity_like(x, n, n);
             if (!grad_enabled()) {
-                const Tensor near = parts.lu + missing;
+                const Tensor near = parts.lu + perturbation;
                 const Tensor value_near = prod(diagonal(near, 0, 1, 2), {1}) * sign_of(parts.pivots, x.dtype());
-                const Tensor turned = detail::lu_solved(near, parts.rows, expand(identity, x.shape()), true);
-                return std::vector{g * at_matrices(value_near) * turned};
+                const Tensor inverse_transpose = detail::lu_solved(near, parts.rows, expand(identity, x.shape()), true);
+                return std::vector{g * per_matrix(value_near) * inverse_transpose};
             }
             {
                 const NoGrad no_grad;
@@ -108,32 +108,33 @@ Tensor determinant(const Tensor& a) {
                 const Tensor largest = max(abs(x), {1, 2}, true);
                 const Tensor scale = where(largest == 0, 1, largest) * 64.0;
                 const Tensor l = tril(parts.lu, -1) + identity;
-                off = take_along_axis(matmul(l, missing * scale), unsqueeze(argsort(parts.rows, 1), 2), 1);
+                perturbation_of_a =
+                    take_along_axis(matmul(l, perturbation * scale), unsqueeze(argsort(parts.rows, 1), 2), 1);
             }
-            const Tensor near = x + off;
+            const Tensor near = x + perturbation_of_a;
             const Tensor inverse_near = detail::solved("linalg::det", near, expand(identity, x.shape()), nullptr);
-            return std::vector{g * at_matrices(determinant(near)) * transpose(inverse_near)};
+            return std::vector{g * per_matrix(determinant(near)) * transpose(inverse_near)};
         },
         RuleKind::differentiable);
 }
 
 SignLogDet sign_and_log(const Tensor& a) {
-    Tensor sign, size;
+    Tensor sign, log_size;
     {
         const NoGrad no_grad;
         const detail::LuParts parts = detail::lu_parts(a.detach());
         const Tensor pivots = diagonal(parts.lu, 0, 1, 2);
         sign = prod(declivity::sign(pivots), {1}) * sign_of(parts.pivots, a.dtype());
-        size = sum(log(abs(pivots)), {1});
+        log_size = sum(log(abs(pivots)), {1});
     }
-    if (!any_requires_grad({a})) return {sign, size};
+    if (!any_requires_grad({a})) return {sign, log_size};
     const Tensor logabsdet = attach_backward(
-        "linalg::slogdet", {a}, size.value(),
+        "linalg::slogdet", {a}, log_size.value(),
         [a = Saved(a)](const GradientContext& context) {
             const Tensor x = a.get("linalg::slogdet");
             const Tensor identity = expand(detail::identity_like(x, x.size(1), x.size(1)), x.shape());
-            const Tensor turned = detail::solved("linalg::slogdet", transpose(x), identity, nullptr);
-            return std::vector{at_matrices(context.gradient()) * turned};
+            const Tensor inverse_transpose = detail::solved("linalg::slogdet", transpose(x), identity, nullptr);
+            return std::vector{per_matrix(context.gradient()) * inverse_transpose};
         },
         RuleKind::differentiable);
     return {sign, logabsdet};
@@ -149,10 +150,10 @@ Tensor solve_triangular(const Tensor& a, const Tensor& b, const SolveTriangularO
     call.require_defined({"a", "b"});
     detail::require_square(name, "a", a);
     require_sides(name, a, b, options.left);
-    const auto [triangles, sides] = detail::stretched(name, a, options.left ? b : transpose(b));
-    const Batch batch(triangles), of_b(sides);
-    const Tensor x = of_b.back(detail::triangular_solved(
-        batch.x(), of_b.x(), {.upper = options.upper, .transposed = !options.left, .unit = options.unitriangular}));
+    const auto [triangles, sides] = detail::broadcast_batches(name, a, options.left ? b : transpose(b));
+    const Batch batch(triangles), b_batch(sides);
+    const Tensor x = b_batch.restore(detail::triangular_solved(
+        batch.x(), b_batch.x(), {.upper = options.upper, .transposed = !options.left, .unit = options.unitriangular}));
     return call.result(options.left ? x : transpose(x));
 }
 
@@ -165,9 +166,9 @@ Tensor solve(const Tensor& a, const Tensor& b, bool left) {
 SolutionInfo solve_ex(const Tensor& a, const Tensor& b, bool left) {
     const FunctionCall call("linalg::solve_ex", {{"a", a}, {"b", b}}, {{"left", left}});
     call.require_defined({"a", "b"});
-    const SolutionInfo made = solution("linalg::solve_ex", a, b, left);
-    call.results({made.solution, made.info});
-    return made;
+    const SolutionInfo result = solution("linalg::solve_ex", a, b, left);
+    call.results({result.solution, result.info});
+    return result;
 }
 
 Tensor inv(const Tensor& a) {
@@ -179,9 +180,9 @@ Tensor inv(const Tensor& a) {
 InverseInfo inv_ex(const Tensor& a) {
     const FunctionCall call("linalg::inv_ex", {{"a", a}});
     call.require_defined({"a"});
-    const InverseInfo made = inverse("linalg::inv_ex", a);
-    call.results({made.inverse, made.info});
-    return made;
+    const InverseInfo result = inverse("linalg::inv_ex", a);
+    call.results({result.inverse, result.info});
+    return result;
 }
 
 LeastSquares lstsq(const Tensor& a, const Tensor& b) {
@@ -191,33 +192,33 @@ LeastSquares lstsq(const Tensor& a, const Tensor& b) {
     detail::require_matrices(name, "a", a);
     ops::require_real(name, "b", b.dtype());
     // Like PyTorch: b is a batch of vectors if it has the axes of a but the last.
-    Shape of_vectors = a.shape();
-    of_vectors.erase(of_vectors.rank() - 1);
-    const bool vectors = b.rank() + 1 == a.rank() && b.shape() == of_vectors;
+    Shape vector_batch = a.shape();
+    vector_batch.erase(vector_batch.rank() - 1);
+    const bool vectors = b.rank() + 1 == a.rank() && b.shape() == vector_batch;
     const Tensor sides = vectors ? unsqueeze(b, -1) : b;
     detail::require_matrices(name, "b", sides);
     ops::require_alike(name, "a", a.dtype(), a.device(), "b", b.dtype(), b.device());
     if (sides.size(-2) != a.size(-2))
         throw ShapeError(fmt::format("{}: expected a of shape (..., m, n) and b of shape (..., m, k), got {} and {}",
                                      name, a.shape().str(), b.shape().str()));
-    const auto [matrices, right] = detail::stretched(name, a, sides);
-    const Batch batch(matrices), of_b(right);
+    const auto [matrices, right] = detail::broadcast_batches(name, a, sides);
+    const Batch batch(matrices), b_batch(right);
     const std::int64_t m = a.size(-2), n = a.size(-1);
     Tensor x;
     if (m >= n) {
         const auto [q, r] = detail::qr_parts(batch.x(), n);
-        x = detail::triangular_solved(r, matmul(transpose(q), of_b.x()), {.upper = true});
+        x = detail::triangular_solved(r, matmul(transpose(q), b_batch.x()), {.upper = true});
     } else {
         const auto [q, r] = detail::qr_parts(transpose(batch.x()), m);
-        x = matmul(q, detail::triangular_solved(r, of_b.x(), {.upper = true, .transposed = true}));
+        x = matmul(q, detail::triangular_solved(r, b_batch.x(), {.upper = true, .transposed = true}));
     }
-    LeastSquares made;
-    made.solution = of_b.back(x);
-    if (vectors) made.solution = squeeze(made.solution, {-1});
-    made.residuals =
-        m > n ? of_b.back(sum(square(matmul(batch.x(), x) - of_b.x()), {1})) : zeros({0}, {a.dtype(), a.device()});
-    call.results({made.solution, made.residuals});
-    return made;
+    LeastSquares result;
+    result.solution = b_batch.restore(x);
+    if (vectors) result.solution = squeeze(result.solution, {-1});
+    result.residuals = m > n ? b_batch.restore(sum(square(matmul(batch.x(), x) - b_batch.x()), {1}))
+                             : zeros({0}, {a.dtype(), a.device()});
+    call.results({result.solution, result.residuals});
+    return result;
 }
 
 Tensor tensorinv(const Tensor& a, std::int64_t ind) {
@@ -242,18 +243,18 @@ Tensor tensorsolve(const Tensor& a, const Tensor& b, const Dims& axes) {
     call.require_defined({"a", "b"});
     ops::require_real(name, "a", a.dtype());
     ops::require_alike(name, "a", a.dtype(), a.device(), "b", b.dtype(), b.device());
-    Tensor turned = a;
+    Tensor moved = a;
     if (axes.rank() > 0) {
         Dims ends;
         for (int i = 0; i < axes.rank(); ++i) ends.push_back(a.rank() - axes.rank() + i);
-        turned = movedim(a, axes, ends);
+        moved = movedim(a, axes, ends);
     }
     Shape shape;
-    for (int axis = b.rank(); axis < turned.rank(); ++axis) shape.push_back(turned.size(axis));
-    if (shape.numel() != b.numel() || turned.numel() != b.numel() * b.numel())
+    for (int axis = b.rank(); axis < moved.rank(); ++axis) shape.push_back(moved.size(axis));
+    if (shape.numel() != b.numel() || moved.numel() != b.numel() * b.numel())
         throw ShapeError(fmt::format("{}: expected an a of as many elements as the square of b's, got {} and {}", name,
                                      a.shape().str(), b.shape().str()));
-    return call.result(reshape(solve(reshape(turned, {b.numel(), b.numel()}), reshape(b, {b.numel()})), shape));
+    return call.result(reshape(solve(reshape(moved, {b.numel(), b.numel()}), reshape(b, {b.numel()})), shape));
 }
 
 // ---- determinants, powers
@@ -263,7 +264,7 @@ Tensor det(const Tensor& a) {
     call.require_defined({"a"});
     detail::require_square("linalg::det", "a", a);
     const Batch batch(a);
-    return call.result(batch.back(determinant(batch.x())));
+    return call.result(batch.restore(determinant(batch.x())));
 }
 
 SignLogDet slogdet(const Tensor& a) {
@@ -271,10 +272,10 @@ SignLogDet slogdet(const Tensor& a) {
     call.require_defined({"a"});
     detail::require_square("linalg::slogdet", "a", a);
     const Batch batch(a);
-    const SignLogDet made = sign_and_log(batch.x());
-    const SignLogDet all{batch.back(made.sign), batch.back(made.logabsdet)};
-    call.results({all.sign, all.logabsdet});
-    return all;
+    const SignLogDet parts = sign_and_log(batch.x());
+    const SignLogDet result{batch.restore(parts.sign), batch.restore(parts.logabsdet)};
+    call.results({result.sign, result.logabsdet});
+    return result;
 }
 
 Tensor logdet(const Tensor& a) {
@@ -282,8 +283,8 @@ Tensor logdet(const Tensor& a) {
     call.require_defined({"a"});
     detail::require_square("linalg::logdet", "a", a);
     const Batch batch(a);
-    const SignLogDet made = sign_and_log(batch.x());
-    return call.result(batch.back(where(made.sign < 0, std::numeric_limits<double>::quiet_NaN(), made.logabsdet)));
+    const SignLogDet parts = sign_and_log(batch.x());
+    return call.result(batch.restore(where(parts.sign < 0, std::numeric_limits<double>::quiet_NaN(), parts.logabsdet)));
 }
 
 Tensor matrix_power(const Tensor& a, std::int64_t n) {
@@ -295,17 +296,17 @@ Tensor matrix_power(const Tensor& a, std::int64_t n) {
         throw ShapeError(
             fmt::format("{}: expected square matrices of shape (..., n, n) of numbers, got {}", name, a.shape().str()));
     if (n == 0) return call.result(expand(detail::identity_like(a, a.size(-1), a.size(-1)), a.shape()).clone());
-    // By repeated squaring; unsigned, since 0 - n of the smallest number is itself.
-    auto left = n < 0 ? 0 - static_cast<std::uint64_t>(n) : static_cast<std::uint64_t>(n);
+    // Exponentiation by squaring; unsigned, since the negation of the smallest integer is itself.
+    auto exponent = n < 0 ? 0 - static_cast<std::uint64_t>(n) : static_cast<std::uint64_t>(n);
     if (is_16bit_float(a.dtype()))
         return call.result(detail::in_f32(
-            a.dtype(), [n](const Tensor& wide) { return matrix_power(wide, n); }, a));
-    Tensor square = n < 0 ? inv(a) : a, made;
+            a.dtype(), [n](const Tensor& upcast) { return matrix_power(upcast, n); }, a));
+    Tensor square = n < 0 ? inv(a) : a, result;
     for (;; square = matmul(square, square)) {
-        if (left % 2 == 1) made = made.defined() ? matmul(made, square) : square;
-        if ((left /= 2) == 0) break;
+        if (exponent % 2 == 1) result = result.defined() ? matmul(result, square) : square;
+        if ((exponent /= 2) == 0) break;
     }
-    return call.result(made);
+    return call.result(result);
 }
 
 Tensor matrix_exp(const Tensor& a) {
@@ -317,26 +318,26 @@ Tensor matrix_exp(const Tensor& a) {
     // Scaling and squaring: scaled by a power of two to a norm of at most 1, where a polynomial of degree 18 is exact
     // to 1e-17; squared as often as the matrix of the largest norm needs, and each matrix takes the result for its own
     // number of squarings.
-    constexpr int most = 15, degree = 18;
+    constexpr int max_squarings = 15, degree = 18;
     const Tensor& x = batch.x();
     const std::int64_t n = x.size(1);
     if (x.numel() == 0) return call.result(a * 1.0);
-    const Tensor size = max(sum(abs(x.detach()), {1}, true), {1, 2}, true);
-    const Tensor turns = clamp(ceil(log2(maximum(size, 1e-30))), 0, most);
-    const Tensor scaled = x * exp2(-turns);
+    const Tensor norms = max(sum(abs(x.detach()), {1}, true), {1, 2}, true);
+    const Tensor squarings = clamp(ceil(log2(maximum(norms, 1e-30))), 0, max_squarings);
+    const Tensor scaled = x * exp2(-squarings);
     const Tensor identity = detail::identity_like(x, n, n);
     // Paterson-Stockmeyer 1973: Horner's scheme in powers of X^3, 2 + 5 products instead of 17.
     const Tensor squared = matmul(scaled, scaled), cubed = matmul(squared, scaled);
     std::vector<double> factors{1};
     for (int i = 1; i <= degree; ++i) factors.push_back(factors.back() / i);
     const auto part = [&](int first) {
-        const auto at = static_cast<std::size_t>(first);
-        return identity * factors[at] + scaled * factors[at + 1] + squared * factors[at + 2];
+        const auto index = static_cast<std::size_t>(first);
+        return identity * factors[index] + scaled * factors[index + 1] + squared * factors[index + 2];
     };
     Tensor y = part(degree - 3) + cubed * factors[degree];
     for (int first = degree - 6; first >= 0; first -= 3) y = part(first) + matmul(cubed, y);
-    for (int turn = 0; turn < most; ++turn) y = where(turns > turn, matmul(y, y), y);
-    return call.result(batch.back(y));
+    for (int step = 0; step < max_squarings; ++step) y = where(squarings > step, matmul(y, y), y);
+    return call.result(batch.restore(y));
 }
 
 }  // namespace declivity::linalg

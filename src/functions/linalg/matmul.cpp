@@ -29,16 +29,16 @@ ops::View as_batch(const ops::View& view, std::int64_t batch) {
         return out;
     }
     std::int64_t inner = 0,
-                 reach = 0;  // stride of the innermost batch axis longer than 1, and the extent of the axes so far
-    bool joins = true, first = true;
+                 extent = 0;  // stride of the innermost batch axis longer than 1, and the extent of the axes so far
+    bool mergeable = true, first = true;
     for (int axis = rank - 3; axis >= 0; --axis) {
         if (view.shape[axis] == 1) continue;
         if (first) inner = view.strides[axis];
-        else joins = joins && view.strides[axis] == reach;  // repeated axes (stride 0): all must be repeated
+        else mergeable = mergeable && view.strides[axis] == extent;  // repeated axes (stride 0): all must be repeated
         first = false;
-        reach = view.strides[axis] * view.shape[axis];
+        extent = view.strides[axis] * view.shape[axis];
     }
-    if (joins) {
+    if (mergeable) {
         out.strides = {inner, view.strides[rank - 2], view.strides[rank - 1]};
         return out;
     }
@@ -47,37 +47,37 @@ ops::View as_batch(const ops::View& view, std::int64_t batch) {
 
 /// (..., M, K) x (..., K, N) for operands of at least two axes.
 Tensor product(const Tensor& a, const Tensor& b) {
-    Shape front_a = a.shape(), front_b = b.shape();
+    Shape batch_a = a.shape(), batch_b = b.shape();
     const std::int64_t m = a.size(-2), k = a.size(-1), n = b.size(-1);
     if (b.size(-2) != k)
         throw ShapeError(
             fmt::format("matmul: expected (..., M, K) x (..., K, N), got {} x {}", a.shape().str(), b.shape().str()));
     for (int i = 0; i < 2; ++i) {
-        front_a.erase(front_a.rank() - 1);
-        front_b.erase(front_b.rank() - 1);
+        batch_a.erase(batch_a.rank() - 1);
+        batch_b.erase(batch_b.rank() - 1);
     }
-    const Shape front = broadcast_shapes("matmul", front_a, front_b);
-    const auto with = [&](std::int64_t rows, std::int64_t columns) {
-        Shape shape = front;
+    const Shape batch_shape = broadcast_shapes("matmul", batch_a, batch_b);
+    const auto with_batch = [&](std::int64_t rows, std::int64_t columns) {
+        Shape shape = batch_shape;
         shape.push_back(rows);
         shape.push_back(columns);
         return shape;
     };
     const ops::View &in_a = a.value().view(), &in_b = b.value().view();
     ops::require_alike("matmul", "a", in_a, "b", in_b);
-    const std::int64_t batch = front.numel();
-    const ops::View left = as_batch(ops::expanded("matmul", in_a, with(m, k)), batch);
-    const ops::View right = as_batch(ops::expanded("matmul", in_b, with(k, n)), batch);
+    const std::int64_t batch = batch_shape.numel();
+    const ops::View left = as_batch(ops::expanded("matmul", in_a, with_batch(m, k)), batch);
+    const ops::View right = as_batch(ops::expanded("matmul", in_b, with_batch(k, n)), batch);
     if (!is_floating(a.dtype()) && a.dtype() != DType::boolean)
-        return Tensor(ops::reshaped(ops::integer_matmul(left, right), with(m, n)));
+        return Tensor(ops::reshaped(ops::integer_matmul(left, right), with_batch(m, n)));
     return attach_backward(
-        "matmul", {a, b}, ops::matmul(left, right, with(m, n)),
-        [a = detail::saved_for(b, a), b = detail::saved_for(a, b), of_a = a.shape(),
-         of_b = b.shape()](const GradientContext& context) {
+        "matmul", {a, b}, ops::matmul(left, right, with_batch(m, n)),
+        [a = detail::saved_for(b, a), b = detail::saved_for(a, b), a_shape = a.shape(),
+         b_shape = b.shape()](const GradientContext& context) {
             const Tensor& g = context.gradient();
             return std::vector{
-                context.needs(0) ? detail::sum_to(matmul(g, transpose(b.get("matmul"))), of_a) : Tensor(),
-                context.needs(1) ? detail::sum_to(matmul(transpose(a.get("matmul")), g), of_b) : Tensor()};
+                context.needs(0) ? detail::sum_to(matmul(g, transpose(b.get("matmul"))), a_shape) : Tensor(),
+                context.needs(1) ? detail::sum_to(matmul(transpose(a.get("matmul")), g), b_shape) : Tensor()};
         },
         RuleKind::differentiable);
 }
@@ -91,8 +91,8 @@ Tensor linear_rows(const Tensor& x, const Tensor& weight, const Tensor& bias) {
     const auto upcast = [&](const Tensor& tensor) {
         return x.dtype() == DType::f32 && is_16bit_float(tensor.dtype()) ? tensor.to(x.dtype()) : tensor;
     };
-    const Tensor wide = upcast(weight);
-    const ops::View &in = x.value().view(), &factor = wide.value().view();
+    const Tensor upcast_weight = upcast(weight);
+    const ops::View &in = x.value().view(), &factor = upcast_weight.value().view();
     ops::require_alike("linear", "x", in, "weight", factor);
     std::optional<ops::View> offset;
     if (bias.defined()) {
@@ -104,11 +104,11 @@ Tensor linear_rows(const Tensor& x, const Tensor& weight, const Tensor& bias) {
     return attach_backward(
         "linear", {x, weight, bias}, out,
         [x = detail::saved_for(weight, x), weight = detail::saved_for(x, weight), type = weight.dtype(),
-         of_bias = bias.defined() ? bias.dtype() : x.dtype()](const GradientContext& context) {
+         bias_dtype = bias.defined() ? bias.dtype() : x.dtype()](const GradientContext& context) {
             const Tensor& g = context.gradient();
             return std::vector{context.needs(0) ? matmul(g, weight.get("linear").to(g.dtype())) : Tensor(),
                                context.needs(1) ? matmul(transpose(g), x.get("linear")).to(type) : Tensor(),
-                               context.needs(2) ? sum(g, {0}).to(of_bias) : Tensor()};
+                               context.needs(2) ? sum(g, {0}).to(bias_dtype) : Tensor()};
         },
         RuleKind::differentiable);
 }

@@ -24,38 +24,39 @@ void require_square(const char* name, const char* what, const Tensor& x) {
                                      x.shape().str()));
 }
 
-Shape front_of(const Tensor& x, int last) {
-    Shape front;
-    for (int axis = 0; axis + last < x.rank(); ++axis) front.push_back(x.shape()[axis]);
-    return front;
+Shape batch_shape_of(const Tensor& x, int last) {
+    Shape batch_shape;
+    for (int axis = 0; axis + last < x.rank(); ++axis) batch_shape.push_back(x.shape()[axis]);
+    return batch_shape;
 }
 
-Shape with(Shape front, std::initializer_list<std::int64_t> last) {
-    for (const std::int64_t size : last) front.push_back(size);
-    return front;
+Shape append_dims(Shape batch_shape, std::initializer_list<std::int64_t> last) {
+    for (const std::int64_t size : last) batch_shape.push_back(size);
+    return batch_shape;
 }
 
-Batch::Batch(const Tensor& x, int last) : dtype_(x.dtype()), front_(front_of(x, last)) {
-    Shape shape{front_.numel()};
+Batch::Batch(const Tensor& x, int last) : dtype_(x.dtype()), batch_shape_(batch_shape_of(x, last)) {
+    Shape shape{batch_shape_.numel()};
     for (int axis = x.rank() - last; axis < x.rank(); ++axis) shape.push_back(x.shape()[axis]);
     x_ = reshape(is_floating(x.dtype()) ? upcast(x) : x, shape);
 }
 
-Tensor Batch::back(const Tensor& y) const {
-    Shape shape = front_;
+Tensor Batch::restore(const Tensor& y) const {
+    Shape shape = batch_shape_;
     for (int axis = 1; axis < y.rank(); ++axis) shape.push_back(y.shape()[axis]);
     const Tensor shaped = reshape(y, shape);
     return is_floating(y.dtype()) ? shaped.to(dtype_) : shaped;
 }
 
-std::pair<Tensor, Tensor> stretched(const char* name, const Tensor& a, const Tensor& b) {
-    const Shape front = broadcast_shapes(name, front_of(a), front_of(b));
-    return {expand(a, with(front, {a.size(-2), a.size(-1)})), expand(b, with(front, {b.size(-2), b.size(-1)}))};
+std::pair<Tensor, Tensor> broadcast_batches(const char* name, const Tensor& a, const Tensor& b) {
+    const Shape batch_shape = broadcast_shapes(name, batch_shape_of(a), batch_shape_of(b));
+    return {expand(a, append_dims(batch_shape, {a.size(-2), a.size(-1)})),
+            expand(b, append_dims(batch_shape, {b.size(-2), b.size(-1)}))};
 }
 
 Tensor identity_like(const Tensor& x, std::int64_t rows, std::int64_t columns) {
-    const TensorOptions whole{DType::i64, x.device()};
-    return (unsqueeze(arange(0, rows, 1, whole), 1) == arange(0, columns, 1, whole)).to(x.dtype());
+    const TensorOptions index_options{DType::i64, x.device()};
+    return (unsqueeze(arange(0, rows, 1, index_options), 1) == arange(0, columns, 1, index_options)).to(x.dtype());
 }
 
 }  // namespace declivity::detail

@@ -13,26 +13,26 @@ namespace declivity::detail {
 /// @throws TypeError unless of a floating-point type, ShapeError unless (..., m, n)
 void require_matrices(const char* name, const char* what, const Tensor& x);
 void require_square(const char* name, const char* what, const Tensor& x);
-/// The batch axes in front of the matrices.
-Shape front_of(const Tensor& x, int last = 2);
-Shape with(Shape front, std::initializer_list<std::int64_t> last);
+/// Sizes of the batch axes, those before the last `last` axes.
+Shape batch_shape_of(const Tensor& x, int last = 2);
+Shape append_dims(Shape batch_shape, std::initializer_list<std::int64_t> last);
 
-/// x (..., m, n) as (batch, m, n), with f16 and bf16 upcast to f32, and back.
+/// x (..., m, n) as (batch, m, n), with f16 and bf16 upcast to f32; `restore` reverts both for a result.
 class Batch {
   public:
     Batch(const Tensor& x, int last = 2);
     [[nodiscard]] const Tensor& x() const { return x_; }
     /// y (batch, ...) with the original batch axes, in x's original type.
-    [[nodiscard]] Tensor back(const Tensor& y) const;
+    [[nodiscard]] Tensor restore(const Tensor& y) const;
 
   private:
     DType dtype_;
-    Shape front_;
+    Shape batch_shape_;
     Tensor x_;
 };
 
 /// Two operands with broadcast batch axes: a (..., m, n) and b (..., k, l), expanded.
-std::pair<Tensor, Tensor> stretched(const char* name, const Tensor& a, const Tensor& b);
+std::pair<Tensor, Tensor> broadcast_batches(const char* name, const Tensor& a, const Tensor& b);
 
 Tensor identity_like(const Tensor& x, std::int64_t rows, std::int64_t columns);
 
@@ -40,7 +40,7 @@ Tensor identity_like(const Tensor& x, std::int64_t rows, std::int64_t columns);
 
 /// The lower factor, and info.
 std::pair<Tensor, Tensor> cholesky_factor(const Tensor& a);
-Tensor triangular_solved(const Tensor& a, const Tensor& b, const ops::TriangularSolve& how);
+Tensor triangular_solved(const Tensor& a, const Tensor& b, const ops::TriangularSolve& options);
 
 struct LuParts {
     Tensor lu, pivots, rows, info;

@@ -26,30 +26,30 @@ void require_same(const char* name, const Tensor& a, const Tensor& b, const char
     ops::require_alike(name, what_a, a.dtype(), a.device(), what_b, b.dtype(), b.device());
 }
 
-void require_ranks(const char* name, const Tensor& a, int rank_a, const Tensor& b, int rank_b, const char* wanted) {
+void require_ranks(const char* name, const Tensor& a, int rank_a, const Tensor& b, int rank_b, const char* expected) {
     bool fits = a.rank() == rank_a && b.rank() == rank_b;
     if (fits && a.rank() > 0) fits = rank_b >= 2 ? a.size(-1) == b.size(-2) : a.size(-1) == b.size(0);
     if (fits && rank_a == 3) fits = a.size(0) == b.size(0);
     if (!fits)
-        throw ShapeError(fmt::format("{}: expected {}, got {} x {}", name, wanted, a.shape().str(), b.shape().str()));
+        throw ShapeError(fmt::format("{}: expected {}, got {} x {}", name, expected, a.shape().str(), b.shape().str()));
     require_same(name, a, b);
 }
 
 bool is_zero(const Scalar& number) { return number.to_double() == 0; }
 bool is_one(const Scalar& number) { return number.to_double() == 1; }
 
-Tensor scaled(const char* name, const Tensor& x, const Scalar& by) {
-    if (is_one(by)) return x;
-    if (!is_floating(x.dtype()) && by.is_floating())
+Tensor scaled(const char* name, const Tensor& x, const Scalar& factor) {
+    if (is_one(factor)) return x;
+    if (!is_floating(x.dtype()) && factor.is_floating())
         throw TypeError(fmt::format("{}: expected integers as beta and alpha for {}, got {}", name, name_of(x.dtype()),
-                                    by.to_double()));
-    return x * by;
+                                    factor.to_double()));
+    return x * factor;
 }
 
 /// beta x + alpha product; f16 and bf16 are rounded to `type` at the end.
-Tensor added(const char* name, const Tensor& given, const Tensor& product, DType type, const AddmmOptions& options) {
-    ops::require_alike(name, "x", given.dtype(), given.device(), "the product", type, product.device());
-    const Tensor x = upcast(given);
+Tensor added(const char* name, const Tensor& input, const Tensor& product, DType type, const AddmmOptions& options) {
+    ops::require_alike(name, "x", input.dtype(), input.device(), "the product", type, product.device());
+    const Tensor x = upcast(input);
     bool fits = x.rank() <= product.rank();
     for (int axis = 1; fits && axis <= x.rank(); ++axis)
         fits = x.shape()[-axis] == 1 || x.shape()[-axis] == product.shape()[-axis];
@@ -171,40 +171,40 @@ Tensor tensordot(const Tensor& a, const Tensor& b, const Dims& axes_a, const Dim
             fmt::format("tensordot: expected as many axes of a as of b, got {} and {}", axes_a.str(), axes_b.str()));
     Tensor left = a, right = b;
     const DType type = a.dtype();
-    std::vector<bool> of_a(static_cast<std::size_t>(a.rank())), of_b(static_cast<std::size_t>(b.rank()));
-    Dims summed_a, summed_b;
+    std::vector<bool> reduced_a(static_cast<std::size_t>(a.rank())), reduced_b(static_cast<std::size_t>(b.rank()));
+    Dims reduced_axes_a, reduced_axes_b;
     std::int64_t k = 1;
     for (int i = 0; i < axes_a.rank(); ++i) {
-        const int at_a = normalize_axis("tensordot", axes_a[i], a.rank());
-        const int at_b = normalize_axis("tensordot", axes_b[i], b.rank());
-        if (of_a[static_cast<std::size_t>(at_a)] || of_b[static_cast<std::size_t>(at_b)])
+        const int axis_a = normalize_axis("tensordot", axes_a[i], a.rank());
+        const int axis_b = normalize_axis("tensordot", axes_b[i], b.rank());
+        if (reduced_a[static_cast<std::size_t>(axis_a)] || reduced_b[static_cast<std::size_t>(axis_b)])
             throw ValueError(
                 fmt::format("tensordot: expected each axis once, got {} and {}", axes_a.str(), axes_b.str()));
-        of_a[static_cast<std::size_t>(at_a)] = of_b[static_cast<std::size_t>(at_b)] = true;
-        const std::int64_t size_a = left.size(at_a), size_b = right.size(at_b);
+        reduced_a[static_cast<std::size_t>(axis_a)] = reduced_b[static_cast<std::size_t>(axis_b)] = true;
+        const std::int64_t size_a = left.size(axis_a), size_b = right.size(axis_b);
         if (size_a != size_b && size_a != 1 && size_b != 1)
             throw ShapeError(fmt::format("tensordot: expected axes of the same size, got axis {} of {} and {} of {}",
-                                         at_a, a.shape().str(), at_b, b.shape().str()));
+                                         axis_a, a.shape().str(), axis_b, b.shape().str()));
         // If one of the sizes is 1, the other axis is summed directly.
         if (size_a != size_b) left = upcast(left), right = upcast(right);
-        if (size_a == 1 && size_b != 1) right = sum(right, {at_b}, true).to(right.dtype());
-        if (size_b == 1 && size_a != 1) left = sum(left, {at_a}, true).to(left.dtype());
-        k *= left.size(at_a);
-        summed_a.push_back(at_a);
-        summed_b.push_back(at_b);
+        if (size_a == 1 && size_b != 1) right = sum(right, {axis_b}, true).to(right.dtype());
+        if (size_b == 1 && size_a != 1) left = sum(left, {axis_a}, true).to(left.dtype());
+        k *= left.size(axis_a);
+        reduced_axes_a.push_back(axis_a);
+        reduced_axes_b.push_back(axis_b);
     }
-    Dims order_a, order_b = summed_b;
+    Dims order_a, order_b = reduced_axes_b;
     Shape shape;
     std::int64_t m = 1, n = 1;
     for (int axis = 0; axis < a.rank(); ++axis) {
-        if (of_a[static_cast<std::size_t>(axis)]) continue;
+        if (reduced_a[static_cast<std::size_t>(axis)]) continue;
         order_a.push_back(axis);
         shape.push_back(a.size(axis));
         m *= a.size(axis);
     }
-    for (const std::int64_t axis : summed_a) order_a.push_back(axis);
+    for (const std::int64_t axis : reduced_axes_a) order_a.push_back(axis);
     for (int axis = 0; axis < b.rank(); ++axis) {
-        if (of_b[static_cast<std::size_t>(axis)]) continue;
+        if (reduced_b[static_cast<std::size_t>(axis)]) continue;
         order_b.push_back(axis);
         shape.push_back(b.size(axis));
         n *= b.size(axis);
@@ -220,12 +220,12 @@ Tensor tensordot(const Tensor& a, const Tensor& b, std::int64_t axes) {
     if (axes < 0 || axes > a.rank() || axes > b.rank())
         throw ValueError(fmt::format("tensordot: expected 0 to {} axes of {} and {}, got {}",
                                      std::min(a.rank(), b.rank()), a.shape().str(), b.shape().str(), axes));
-    Dims of_a, of_b;
+    Dims axes_a, axes_b;
     for (std::int64_t i = 0; i < axes; ++i) {
-        of_a.push_back(a.rank() - axes + i);
-        of_b.push_back(i);
+        axes_a.push_back(a.rank() - axes + i);
+        axes_b.push_back(i);
     }
-    return call.result(tensordot(a, b, of_a, of_b));
+    return call.result(tensordot(a, b, axes_a, axes_b));
 }
 
 Tensor kron(const Tensor& a, const Tensor& b) {
@@ -235,17 +235,17 @@ Tensor kron(const Tensor& a, const Tensor& b) {
     if (rank > Dims::kMaxRank / 2)
         throw ShapeError(fmt::format("kron: expected at most {} axes, got {} and {}", Dims::kMaxRank / 2,
                                      a.shape().str(), b.shape().str()));
-    Shape of_a, of_b, result;
+    Shape shape_a, shape_b, result;
     for (int axis = 0; axis < rank; ++axis) {
         const std::int64_t left = axis < rank - a.rank() ? 1 : a.size(axis - rank + a.rank());
         const std::int64_t right = axis < rank - b.rank() ? 1 : b.size(axis - rank + b.rank());
-        of_a.push_back(left);
-        of_a.push_back(1);
-        of_b.push_back(1);
-        of_b.push_back(right);
+        shape_a.push_back(left);
+        shape_a.push_back(1);
+        shape_b.push_back(1);
+        shape_b.push_back(right);
         result.push_back(left * right);
     }
-    return call.result(reshape(reshape(a, of_a) * reshape(b, of_b), result));
+    return call.result(reshape(reshape(a, shape_a) * reshape(b, shape_b), result));
 }
 
 Tensor trace(const Tensor& x) {
@@ -260,20 +260,20 @@ Tensor chain_matmul(const std::vector<Tensor>& matrices) {
     if (matrices.empty()) throw ValueError("chain_matmul: expected at least one matrix, got none");
     call.require_defined({"matrices"});
     const std::size_t count = matrices.size();
-    std::vector<Tensor> all = matrices;
-    const bool row = count > 1 && all.front().rank() == 1, column = count > 1 && all.back().rank() == 1;
-    if (row) all.front() = unsqueeze(all.front(), 0);
-    if (column) all.back() = unsqueeze(all.back(), 1);
+    std::vector<Tensor> operands = matrices;
+    const bool row = count > 1 && operands.front().rank() == 1, column = count > 1 && operands.back().rank() == 1;
+    if (row) operands.front() = unsqueeze(operands.front(), 0);
+    if (column) operands.back() = unsqueeze(operands.back(), 1);
     for (std::size_t i = 0; i < count; ++i) {
-        ops::require_rank("chain_matmul", "each", all[i].shape(), 2, "M, N");
-        if (i > 0 && all[i - 1].size(1) != all[i].size(0))
+        ops::require_rank("chain_matmul", "each", operands[i].shape(), 2, "M, N");
+        if (i > 0 && operands[i - 1].size(1) != operands[i].size(0))
             throw ShapeError(fmt::format("chain_matmul: expected matrices of fitting sizes, got {} x {}",
-                                         all[i - 1].shape().str(), all[i].shape().str()));
-        require_same("chain_matmul", all[0], all[i], "the first matrix", "another");
+                                         operands[i - 1].shape().str(), operands[i].shape().str()));
+        require_same("chain_matmul", operands[0], operands[i], "the first matrix", "another");
     }
-    const DType type = all[0].dtype();
+    const DType type = operands[0].dtype();
     if (count > 2)
-        for (Tensor& item : all) item = upcast(item);
+        for (Tensor& operand : operands) operand = upcast(operand);
     // Matrix chain ordering by dynamic programming (Cormen et al., 14.2).
     std::vector<std::vector<double>> cost(count, std::vector<double>(count, 0));
     std::vector<std::vector<std::size_t>> cut(count, std::vector<std::size_t>(count, 0));
@@ -281,23 +281,24 @@ Tensor chain_matmul(const std::vector<Tensor>& matrices) {
         for (std::size_t first = 0; first + length < count; ++first) {
             const std::size_t last = first + length;
             double best = std::numeric_limits<double>::infinity();
-            for (std::size_t at = first; at < last; ++at) {
-                const double whole = cost[first][at] + cost[at + 1][last] +
-                                     static_cast<double>(all[first].size(0)) * static_cast<double>(all[at].size(1)) *
-                                         static_cast<double>(all[last].size(1));
-                if (whole < best) best = whole, cut[first][last] = at;
+            for (std::size_t split = first; split < last; ++split) {
+                const double total = cost[first][split] + cost[split + 1][last] +
+                                     static_cast<double>(operands[first].size(0)) *
+                                         static_cast<double>(operands[split].size(1)) *
+                                         static_cast<double>(operands[last].size(1));
+                if (total < best) best = total, cut[first][last] = split;
             }
             cost[first][last] = best;
         }
     const auto product = [&](const auto& self, std::size_t first, std::size_t last) -> Tensor {
-        if (first == last) return all[first];
-        const std::size_t at = cut[first][last];
-        return matmul(self(self, first, at), self(self, at + 1, last));
+        if (first == last) return operands[first];
+        const std::size_t split = cut[first][last];
+        return matmul(self(self, first, split), self(self, split + 1, last));
     };
-    Tensor made = product(product, 0, count - 1);
-    if (column) made = squeeze(made, {1});
-    if (row) made = squeeze(made, {0});
-    return call.result(made.to(type));
+    Tensor result = product(product, 0, count - 1);
+    if (column) result = squeeze(result, {1});
+    if (row) result = squeeze(result, {0});
+    return call.result(result.to(type));
 }
 
 Tensor cross(const Tensor& a, const Tensor& b, std::int64_t axis) {
@@ -312,11 +313,11 @@ Tensor cross(const Tensor& a, const Tensor& b, std::int64_t axis) {
     if (a.size(along) != 3 || b.size(along) != 3)
         throw ShapeError(
             fmt::format("cross: expected size 3 along axis {}, got {} and {}", axis, a.shape().str(), b.shape().str()));
-    const auto turned = [&](const Tensor& x, std::int64_t by) {
-        return concat({slice(x, along, by, 3), slice(x, along, 0, by)}, along);
+    const auto rolled = [&](const Tensor& x, std::int64_t shift) {
+        return concat({slice(x, along, shift, 3), slice(x, along, 0, shift)}, along);
     };
     const auto product = [&](const Tensor& u, const Tensor& v) {
-        return turned(u, 1) * turned(v, 2) - turned(u, 2) * turned(v, 1);
+        return rolled(u, 1) * rolled(v, 2) - rolled(u, 2) * rolled(v, 1);
     };
     return call.result(in_f32(a.dtype(), product, a, b));
 }
@@ -327,13 +328,13 @@ Tensor vander(const Tensor& x, std::int64_t columns, bool increasing) {
     if (x.rank() == 0) throw ShapeError("vander: expected x of shape (..., N), got a tensor without axes");
     if (columns < -1) throw ValueError(fmt::format("vander: expected a number of columns, or -1, got {}", columns));
     const std::int64_t count = columns == -1 ? x.size(-1) : columns;
-    const Tensor wide = is_floating(x.dtype()) ? x : x.to(DType::i64);
+    const Tensor base = is_floating(x.dtype()) ? x : x.to(DType::i64);
     Shape shape = x.shape();
     shape.push_back(std::min<std::int64_t>(count, 1));
-    const Tensor first = ones(shape, {wide.dtype(), wide.device()});
+    const Tensor first = ones(shape, {base.dtype(), base.device()});
     if (count <= 1) return call.result(first);
     shape[-1] = count - 1;
-    const Tensor powers = concat({first, cumprod(expand(unsqueeze(wide, -1), shape), -1)}, -1);
+    const Tensor powers = concat({first, cumprod(expand(unsqueeze(base, -1), shape), -1)}, -1);
     return call.result(increasing ? powers : flip(powers, {-1}));
 }
 

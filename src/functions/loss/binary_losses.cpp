@@ -20,24 +20,24 @@ namespace {
 
 /// Logarithm clamped to at least -100, with gradient 0 at 0.
 Tensor log_of(const Tensor& x) {
-    const Tensor none = x == 0;
-    return where(none, -100, clamp(log(where(none, 1, x)), -100, std::numeric_limits<double>::infinity()));
+    const Tensor is_zero = x == 0;
+    return where(is_zero, -100, clamp(log(where(is_zero, 1, x)), -100, std::numeric_limits<double>::infinity()));
 }
 
 /// Gradient computed directly: that of the logarithms would be infinite at 0 and 1.
 Tensor entropy(const Tensor& x, const Tensor& t) {
     const auto value = [&] {
-        const NoGrad values_alone;
+        const NoGrad no_grad;
         return t * -log_of(x) - (1 - t) * log_of(1 - x);
     }();
     if (!any_requires_grad({x, t})) return value;
     return attach_backward(
         "binary_cross_entropy", {x, t}, value.value(),
         [x = Saved(x), t = Saved(t)](const GradientContext& context) {
-            const Tensor p = x.get("binary_cross_entropy"), wanted = t.get("binary_cross_entropy");
+            const Tensor p = x.get("binary_cross_entropy"), target = t.get("binary_cross_entropy");
             const Tensor& g = context.gradient();
             return std::vector{
-                context.needs(0) ? g * (p - wanted) / clamp(p * (1 - p), 1e-12, std::numeric_limits<double>::infinity())
+                context.needs(0) ? g * (p - target) / clamp(p * (1 - p), 1e-12, std::numeric_limits<double>::infinity())
                                  : Tensor(),
                 context.needs(1) ? g * (log_of(1 - p) - log_of(p)) : Tensor()};
         },
@@ -50,9 +50,9 @@ Tensor binary_cross_entropy(const Tensor& x, const Tensor& target, Reduction red
     const FunctionCall call("binary_cross_entropy", {{"x", x}, {"target", target}, {"weight", weight}},
                             {{"reduction", reduction}});
     call.require_defined({"x", "target"});
-    const DType type = detail::pair_type("binary_cross_entropy", x, target, {weight}), wide = compute_type(type);
-    detail::require_stretches("binary_cross_entropy", "a weight", weight, x.shape());
-    Tensor losses = entropy(x.to(wide), target.to(wide));
+    const DType type = detail::pair_type("binary_cross_entropy", x, target, {weight}), compute = compute_type(type);
+    detail::require_broadcastable("binary_cross_entropy", "a weight", weight, x.shape());
+    Tensor losses = entropy(x.to(compute), target.to(compute));
     if (weight.defined()) losses = losses * upcast(weight);
     return call.result(detail::reduced(losses, reduction).to(type));
 }
@@ -65,14 +65,14 @@ Tensor bce_with_logits(const Tensor& logits, const Tensor& target, Reduction red
     call.require_defined({"logits", "target"});
     ops::require_shape("bce_with_logits", "the target", target.shape(), logits.shape());
     if (!weight.defined() && !pos_weight.defined()) {
-        if (detail::both_half(logits, target))
+        if (detail::both_16bit(logits, target))
             return call.result(bce_with_logits(upcast(logits), upcast(target), reduction).to(logits.dtype()));
         return call.result(detail::reduced(
             elementwise(Function::binary_cross_entropy, {logits, target}, {}, "bce_with_logits"), reduction));
     }
     const DType type = detail::pair_type("bce_with_logits", logits, target, {weight, pos_weight}, "logits");
-    detail::require_stretches("bce_with_logits", "a weight", weight, logits.shape());
-    detail::require_stretches("bce_with_logits", "a pos_weight", pos_weight, logits.shape());
+    detail::require_broadcastable("bce_with_logits", "a weight", weight, logits.shape());
+    detail::require_broadcastable("bce_with_logits", "a pos_weight", pos_weight, logits.shape());
     const Tensor x = upcast(logits), t = upcast(target).to(compute_type(type));
     Tensor losses = pos_weight.defined() ? (1 - t) * x - ((upcast(pos_weight) - 1) * t + 1) * logsigmoid(x)
                                          : elementwise(Function::binary_cross_entropy, {x, t});
@@ -113,7 +113,7 @@ Tensor multilabel_soft_margin_loss(const Tensor& x, const Tensor& target, Reduct
     call.require_defined({"x", "target"});
     const DType type = detail::pair_type("multilabel_soft_margin_loss", x, target, {weight});
     if (x.rank() == 0) throw ShapeError("multilabel_soft_margin_loss: expected x of shape (N, C), got []");
-    detail::require_stretches("multilabel_soft_margin_loss", "a weight", weight, x.shape());
+    detail::require_broadcastable("multilabel_soft_margin_loss", "a weight", weight, x.shape());
     Tensor losses = elementwise(Function::binary_cross_entropy, {upcast(x), upcast(target)});
     if (weight.defined()) losses = losses * upcast(weight);
     return call.result(detail::reduced(mean(losses, {-1}), reduction).to(type));
@@ -131,9 +131,10 @@ Tensor hinge_embedding_loss(const Tensor& x, const Tensor& target, double margin
                             {{"margin", margin}, {"reduction", reduction}});
     call.require_defined({"x", "target"});
     const DType type = detail::pair_type("hinge_embedding_loss", x, target);
-    const Tensor wide = upcast(x);
+    const Tensor upcast_x = upcast(x);
     // Like PyTorch: for a target that is neither 0 nor 1 both terms are used.
-    const Tensor losses = where(target != 1, detail::at_least_zero(margin - wide), 0) + where(target != -1, wide, 0);
+    const Tensor losses =
+        where(target != 1, detail::at_least_zero(margin - upcast_x), 0) + where(target != -1, upcast_x, 0);
     return call.result(detail::reduced(losses, reduction).to(type));
 }
 

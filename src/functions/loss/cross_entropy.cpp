@@ -32,27 +32,28 @@ Tensor decomposed(const Tensor& logits, const Tensor& labels, const ops::CrossEn
     const std::int64_t rows = logits.size(0);
     const auto classes = static_cast<double>(logits.size(1));
     const DType dtype = logits.dtype();
-    const TensorOptions whole{DType::i64, logits.device()}, like{dtype, logits.device()};
+    const TensorOptions index_options{DType::i64, logits.device()}, like{dtype, logits.device()};
     const Tensor zero = zeros({}, like), nan = full({}, std::numeric_limits<double>::quiet_NaN(), like);
-    Tensor target, counts;
+    Tensor target, valid;
     {
-        const NoGrad constants;
-        const Tensor wanted = reshape(labels.to(whole.dtype), {rows, 1});
-        const auto number = [&](double value) { return full({}, value, whole); };
-        target = equal(wanted, arange(0, classes, 1, whole)).to(dtype) * (1 - call.label_smoothing) +
+        const NoGrad no_grad;
+        const Tensor label_column = reshape(labels.to(index_options.dtype), {rows, 1});
+        const auto index_scalar = [&](double value) { return full({}, value, index_options); };
+        target = equal(label_column, arange(0, classes, 1, index_options)).to(dtype) * (1 - call.label_smoothing) +
                  call.label_smoothing / classes;
-        counts = not_equal(wanted, number(static_cast<double>(call.ignore_index)));
+        valid = not_equal(label_column, index_scalar(static_cast<double>(call.ignore_index)));
         // An out-of-range label gives NaN, as does its gradient.
-        const Tensor there = where(less(wanted, number(0)), nan, where(less(wanted, number(classes)), target, nan));
-        target = where(counts, there, zero);
+        const Tensor checked_target = where(less(label_column, index_scalar(0)), nan,
+                                            where(less(label_column, index_scalar(classes)), target, nan));
+        target = where(valid, checked_target, zero);
     }
     // Ignored rows are masked, whatever their values; so are classes of target 0 with probability 0.
-    const Tensor counted = where(counts, logits, zero);
-    const Tensor losses = -sum(where(equal(target, zero), zero, log_softmax(counted, 1) * target), {1});
+    const Tensor valid_logits = where(valid, logits, zero);
+    const Tensor losses = -sum(where(equal(target, zero), zero, log_softmax(valid_logits, 1) * target), {1});
     if (call.reduction == LossReduction::none) return losses;
     const Tensor total = sum(losses);
     if (call.reduction == LossReduction::sum) return total;
-    const Tensor divisor = sum(counts.to(dtype));
+    const Tensor divisor = sum(valid.to(dtype));
     detail::note_divisor(divisor);
     return total / divisor;
 }
@@ -70,19 +71,19 @@ void check(const Tensor& logits, const Tensor& target, const CrossEntropyOptions
     ops::require_shape(name, "labels", target.shape(), detail::without_classes(logits.shape()));
 }
 
-/// Rows and their labels, by kernels.
-Tensor by_kernels(const Tensor& logits, const Tensor& labels, const ops::CrossEntropy& call) {
+/// Loss of rows and their labels, computed by the fused kernels.
+Tensor fused_cross_entropy(const Tensor& logits, const Tensor& labels, const ops::CrossEntropy& call) {
     const auto decomposition = [call](const std::vector<Tensor>& in) {
         return std::vector{decomposed(in[0], in[1], call)};
     };
     if (detail::by_decomposition()) return detail::decomposed_in_f32(decomposition, {logits, labels})[0];
-    const auto made = ops::cross_entropy(logits.dense_view(), labels.dense_view(), call);
-    if (call.reduction == LossReduction::mean) detail::note_divisor(Tensor(made.divisor));
-    if (!any_requires_grad({logits})) return Tensor(made.loss);
+    const auto forward = ops::cross_entropy(logits.dense_view(), labels.dense_view(), call);
+    if (call.reduction == LossReduction::mean) detail::note_divisor(Tensor(forward.divisor));
+    if (!any_requires_grad({logits})) return Tensor(forward.loss);
     return attach_backward(
-        "cross_entropy", {logits, labels}, {made.loss},
-        [logits = Saved(logits), labels = Saved(labels), call, statistics = made.statistics,
-         divisor = made.divisor](const GradientContext& context) {
+        "cross_entropy", {logits, labels}, {forward.loss},
+        [logits = Saved(logits), labels = Saved(labels), call, statistics = forward.statistics,
+         divisor = forward.divisor](const GradientContext& context) {
             const ops::View g = context.release_gradient().dense_view();
             const ops::View in = logits.get("cross_entropy").dense_view(),
                             targets = labels.get("cross_entropy").dense_view();
@@ -93,29 +94,30 @@ Tensor by_kernels(const Tensor& logits, const Tensor& labels, const ops::CrossEn
         decomposition)[0];
 }
 
-/// Rows and their labels, with a weight for each class.
+/// Loss of rows and their labels, with a weight for each class.
 Tensor weighted(const Tensor& logits, const Tensor& labels, const CrossEntropyOptions& options, const Tensor& weight) {
     const double spread = options.label_smoothing / static_cast<double>(logits.size(1));
     // Ignored rows are masked, whatever their values.
-    const Tensor counts = detail::as_column(labels != options.ignore_index);
-    const Tensor logarithms = log_softmax(where(counts, logits, 0), 1);
-    const detail::LabelLosses by_label(logarithms, labels, weight, options.ignore_index);
-    Tensor losses = by_label.losses;
+    const Tensor valid = detail::as_column(labels != options.ignore_index);
+    const Tensor log_probabilities = log_softmax(where(valid, logits, 0), 1);
+    const detail::LabelLosses label_losses(log_probabilities, labels, weight, options.ignore_index);
+    Tensor losses = label_losses.losses;
     if (spread > 0)
-        losses = losses * (1 - options.label_smoothing) - spread * sum(where(counts, logarithms * weight, 0), {1});
+        losses =
+            losses * (1 - options.label_smoothing) - spread * sum(where(valid, log_probabilities * weight, 0), {1});
     if (options.reduction != Reduction::mean) return detail::reduced(losses, options.reduction);
-    const Tensor divisor = sum(by_label.weights);
+    const Tensor divisor = sum(label_losses.weights);
     detail::note_divisor(divisor);
     return sum(losses) / divisor;
 }
 
-/// Rows and the probabilities of their classes.
-Tensor of_probabilities(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& options,
-                        const Tensor& weight) {
+/// Loss of rows and the probabilities of their classes.
+Tensor with_probabilities(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& options,
+                          const Tensor& weight) {
     const double spread = options.label_smoothing / static_cast<double>(logits.size(1));
-    Tensor part = options.label_smoothing > 0 ? target * (1 - options.label_smoothing) + spread : target;
-    if (weight.defined()) part = part * weight;
-    return detail::reduced(-sum(log_softmax(logits, 1) * part, {1}), options.reduction);
+    Tensor weighted_target = options.label_smoothing > 0 ? target * (1 - options.label_smoothing) + spread : target;
+    if (weight.defined()) weighted_target = weighted_target * weight;
+    return detail::reduced(-sum(log_softmax(logits, 1) * weighted_target, {1}), options.reduction);
 }
 
 }  // namespace
@@ -138,19 +140,19 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntr
     const bool probabilities = target.shape() == logits.shape();
     const Tensor rows = detail::rows_of_classes(logits);
     const DType type = detail::loss_type("cross_entropy", "logits", logits, {target, weight}),
-                wide = compute_type(type);
+                compute = compute_type(type);
     Tensor losses;
     if (probabilities)
-        losses = of_probabilities(rows.to(wide), detail::rows_of_classes(target).to(wide), options,
-                                  weight.defined() ? weight.to(wide) : weight)
+        losses = with_probabilities(rows.to(compute), detail::rows_of_classes(target).to(compute), options,
+                                    weight.defined() ? weight.to(compute) : weight)
                      .to(type);
     else {
         const Tensor labels = target.rank() == 1 ? target : reshape(target, {rows.size(0)});
-        losses = weight.defined() ? weighted(rows.to(wide), labels, options, weight.to(wide)).to(type)
-                                  : by_kernels(rows, labels,
-                                               {.label_smoothing = options.label_smoothing,
-                                                .ignore_index = options.ignore_index,
-                                                .reduction = reduction_of(options.reduction)});
+        losses = weight.defined() ? weighted(rows.to(compute), labels, options, weight.to(compute)).to(type)
+                                  : fused_cross_entropy(rows, labels,
+                                                        {.label_smoothing = options.label_smoothing,
+                                                         .ignore_index = options.ignore_index,
+                                                         .reduction = reduction_of(options.reduction)});
     }
     if (options.reduction == Reduction::none && logits.rank() > 2)
         losses = reshape(losses, detail::without_classes(logits.shape()));

@@ -24,7 +24,7 @@ namespace {
 constexpr auto* kName = "ctc_loss";
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 /// Finite substitute for log(0): the difference of infinities has no gradient.
-constexpr double kNever = -1e30;
+constexpr double kLogZero = -1e30;
 
 /// log_probs (T, N, C), targets (N, S) and lengths (N), i64.
 struct Sequences {
@@ -33,51 +33,54 @@ struct Sequences {
 
 Tensor column(const Tensor& x) { return unsqueeze(x, 1); }
 
-/// x (N, M) with its columns shifted by `by`, filled with probability 0.
-Tensor behind(const Tensor& x, std::int64_t by) {
-    const std::int64_t m = x.size(1), kept = std::max<std::int64_t>(0, m - by);
-    return pad(slice(x, 1, 0, kept), {0, m - kept}, {0, 0}, kNever);
+/// x (N, M) with its columns shifted by `shift`, filled with probability 0.
+Tensor shift_columns(const Tensor& x, std::int64_t shift) {
+    const std::int64_t m = x.size(1), remaining = std::max<std::int64_t>(0, m - shift);
+    return pad(slice(x, 1, 0, remaining), {0, m - remaining}, {0, 0}, kLogZero);
 }
 
 /// Losses (N), infinite if there is no alignment: the forward variables (alphas), step by step.
-Tensor decomposed(const Sequences& all, std::int64_t blank) {
-    const std::int64_t steps = all.log_probs.size(0), n = all.log_probs.size(1), labels = all.targets.size(1),
-                       states = 2 * labels + 1;
-    const TensorOptions whole{DType::i64, all.log_probs.device()};
-    const Tensor fits = logical_and(logical_and(all.input_lengths >= 0, all.input_lengths <= steps),
-                                    logical_and(all.target_lengths >= 0, all.target_lengths <= labels));
-    const Tensor length = where(fits, all.target_lengths, 0);
+Tensor decomposed(const Sequences& sequences, std::int64_t blank) {
+    const std::int64_t steps = sequences.log_probs.size(0), n = sequences.log_probs.size(1),
+                       labels = sequences.targets.size(1), states = 2 * labels + 1;
+    const TensorOptions index_options{DType::i64, sequences.log_probs.device()};
+    const Tensor fits = logical_and(logical_and(sequences.input_lengths >= 0, sequences.input_lengths <= steps),
+                                    logical_and(sequences.target_lengths >= 0, sequences.target_lengths <= labels));
+    const Tensor length = where(fits, sequences.target_lengths, 0);
     Tensor path, skips;
     {
         // Labels interleaved with blanks; a blank may be skipped between different labels.
-        const NoGrad constants;
-        const Tensor state = arange(0, states, 1, whole), pair = floor_divide(state, 2);
+        const NoGrad no_grad;
+        const Tensor state = arange(0, states, 1, index_options), pair = floor_divide(state, 2);
         const Tensor odd = state - 2 * pair == 1;
-        const Tensor padded = pad(all.targets, {0, 0}, {0, 1}, blank);
+        const Tensor padded = pad(sequences.targets, {0, 0}, {0, 1}, blank);
         path = where(odd, index_select(padded, 1, pair), blank);
-        const Tensor before = pad(slice(path, 1, 0, std::max<std::int64_t>(0, states - 2)),
-                                  {0, std::min<std::int64_t>(2, states)}, {0, 0}, 0);
-        skips = logical_and(logical_and(odd, state > 1), path != before);
+        const Tensor two_before = pad(slice(path, 1, 0, std::max<std::int64_t>(0, states - 2)),
+                                      {0, std::min<std::int64_t>(2, states)}, {0, 0}, 0);
+        skips = logical_and(logical_and(odd, state > 1), path != two_before);
         // Padding behind the target is ignored, whatever it contains.
         path = where(state > 2 * column(length), blank, path);
     }
     const Tensor emissions =
-        clamp(gather(all.log_probs, 2, expand(unsqueeze(path, 0), {steps, n, states})), kNever, kInfinity);
-    const Tensor state = arange(0, states, 1, whole);
-    Tensor alpha = expand(where(state < 2, full({}, 0, {all.log_probs.dtype(), whole.device}), kNever), {n, states});
+        clamp(gather(sequences.log_probs, 2, expand(unsqueeze(path, 0), {steps, n, states})), kLogZero, kInfinity);
+    const Tensor state = arange(0, states, 1, index_options);
+    Tensor alpha = expand(where(state < 2, full({}, 0, {sequences.log_probs.dtype(), index_options.device}), kLogZero),
+                          {n, states});
     for (std::int64_t t = 0; t < steps; ++t) {
-        const Tensor ways =
-            t == 0 ? alpha : logaddexp(logaddexp(alpha, behind(alpha, 1)), where(skips, behind(alpha, 2), kNever));
-        alpha = where(column(all.input_lengths > t), ways + select(emissions, 0, t), alpha);
+        const Tensor incoming = t == 0 ? alpha
+                                       : logaddexp(logaddexp(alpha, shift_columns(alpha, 1)),
+                                                   where(skips, shift_columns(alpha, 2), kLogZero));
+        alpha = where(column(sequences.input_lengths > t), incoming + select(emissions, 0, t), alpha);
     }
     // With no steps at all: the initial state.
-    const auto last = [&](const Tensor& at) { return reshape(gather(alpha, 1, column(at)), {n}); };
-    const Tensor own = last(2 * length), before = last(where(length > 0, 2 * length - 1, 0));
-    const Tensor loss = -where(logical_and(length > 0, all.input_lengths > 0), logaddexp(own, before), own);
-    const Tensor none = all.input_lengths == 0, never = logical_or(loss > -0.1 * kNever, none);
+    const auto last = [&](const Tensor& position) { return reshape(gather(alpha, 1, column(position)), {n}); };
+    const Tensor last_blank = last(2 * length), last_label = last(where(length > 0, 2 * length - 1, 0));
+    const Tensor loss =
+        -where(logical_and(length > 0, sequences.input_lengths > 0), logaddexp(last_blank, last_label), last_blank);
+    const Tensor no_input = sequences.input_lengths == 0, impossible = logical_or(loss > -0.1 * kLogZero, no_input);
     // Adding a constant keeps the gradient.
-    const Tensor found = loss + where(never, kInfinity, full({}, 0, {loss.dtype(), whole.device}));
-    return where(fits, where(logical_and(none, length == 0), 0, found), kInfinity);
+    const Tensor value = loss + where(impossible, kInfinity, full({}, 0, {loss.dtype(), index_options.device}));
+    return where(fits, where(logical_and(no_input, length == 0), 0, value), kInfinity);
 }
 
 /// Infinite losses unchanged, with gradient NaN; or 0 with gradient 0.
@@ -92,20 +95,22 @@ Tensor guarded(const Tensor& losses, bool zero_infinity) {
         RuleKind::differentiable);
 }
 
-Tensor losses_of(const Sequences& all, std::int64_t blank) {
+Tensor losses_of(const Sequences& sequences, std::int64_t blank) {
     const auto decomposition = [blank](const std::vector<Tensor>& in) {
         return std::vector{decomposed({in[0], in[1], in[2], in[3]}, blank)};
     };
-    const std::vector<Tensor> inputs{all.log_probs, all.targets, all.input_lengths, all.target_lengths};
+    const std::vector<Tensor> inputs{sequences.log_probs, sequences.targets, sequences.input_lengths,
+                                     sequences.target_lengths};
     if (detail::by_decomposition()) return decomposition(inputs)[0];
-    const auto made = ops::ctc_loss({all.log_probs.dense_view(), all.targets.dense_view(),
-                                     all.input_lengths.dense_view(), all.target_lengths.dense_view(), blank});
-    if (!any_requires_grad(inputs)) return Tensor(made.losses);
+    const auto forward =
+        ops::ctc_loss({sequences.log_probs.dense_view(), sequences.targets.dense_view(),
+                       sequences.input_lengths.dense_view(), sequences.target_lengths.dense_view(), blank});
+    if (!any_requires_grad(inputs)) return Tensor(forward.losses);
     return attach_backward(
-        kName, inputs, {made.losses},
-        [x = Saved(all.log_probs), targets = Saved(all.targets), inputs = Saved(all.input_lengths),
-         lengths = Saved(all.target_lengths), blank, alphas = made.alphas,
-         losses = made.losses](const GradientContext& context) {
+        kName, inputs, {forward.losses},
+        [x = Saved(sequences.log_probs), targets = Saved(sequences.targets), inputs = Saved(sequences.input_lengths),
+         lengths = Saved(sequences.target_lengths), blank, alphas = forward.alphas,
+         losses = forward.losses](const GradientContext& context) {
             const ops::View g = context.release_gradient().dense_view();
             const ops::CtcOperands operands{x.get(kName).dense_view(), targets.get(kName).dense_view(),
                                             inputs.get(kName).dense_view(), lengths.get(kName).dense_view(), blank};
@@ -115,7 +120,7 @@ Tensor losses_of(const Sequences& all, std::int64_t blank) {
         decomposition)[0];
 }
 
-void require_whole(const char* name, const Tensor& x, const Tensor& like) {
+void require_index_type(const char* name, const Tensor& x, const Tensor& like) {
     if (x.dtype() != DType::i32 && x.dtype() != DType::i64)
         throw TypeError(fmt::format("{}: expected {} of i32 or i64, got {}", kName, name, name_of(x.dtype())));
     ops::require_same_device(kName, like.device(), x.device());
@@ -123,38 +128,40 @@ void require_whole(const char* name, const Tensor& x, const Tensor& like) {
 
 /// Concatenated targets as rows (N, S).
 Tensor as_rows(const Tensor& targets, const Tensor& lengths, std::int64_t longest) {
-    const TensorOptions whole{DType::i64, targets.device()};
+    const TensorOptions index_options{DType::i64, targets.device()};
     const std::int64_t n = lengths.numel();
-    if (targets.numel() == 0 || n == 0) return zeros({n, longest}, whole);
-    const Tensor place = column(cumsum(lengths, 0) - lengths) + arange(0, longest, 1, whole);
-    const Tensor inside = logical_and(arange(0, longest, 1, whole) < column(lengths), place < targets.numel());
-    return where(inside, take(targets, where(inside, place, 0)), -1);
+    if (targets.numel() == 0 || n == 0) return zeros({n, longest}, index_options);
+    const Tensor position = column(cumsum(lengths, 0) - lengths) + arange(0, longest, 1, index_options);
+    const Tensor inside =
+        logical_and(arange(0, longest, 1, index_options) < column(lengths), position < targets.numel());
+    return where(inside, take(targets, where(inside, position, 0)), -1);
 }
 
 Tensor loss_of(const FunctionCall& call, const Tensor& log_probs, const Tensor& targets, const Tensor& input_lengths,
                const Tensor& target_lengths, const CtcLossOptions& options, std::int64_t longest) {
     const Tensor& x = log_probs;
-    const bool single = x.rank() == 2;
-    const std::int64_t steps = x.size(0), n = single ? 1 : x.size(1);
+    const bool unbatched = x.rank() == 2;
+    const std::int64_t steps = x.size(0), n = unbatched ? 1 : x.size(1);
     const Tensor lengths = reshape(target_lengths, {n}).to(DType::i64),
                  inputs = reshape(input_lengths, {n}).to(DType::i64);
-    const Tensor whole = targets.to(DType::i64);
-    const bool padded = targets.rank() == 2 || single;
+    const Tensor targets_i64 = targets.to(DType::i64);
+    const bool padded = targets.rank() == 2 || unbatched;
     // Targets longer than their input have no alignment: rows of more than `steps` are not needed.
     const std::int64_t total = targets.rank() == 2 ? targets.size(1) : targets.numel(),
                        width = std::min(longest >= 0 ? longest : total, padded ? total : std::min(total, steps));
-    const Tensor rows = padded ? slice(reshape(whole, {n, total}), 1, 0, width) : as_rows(whole, lengths, width);
-    const Sequences all{detail::upcast(single ? unsqueeze(x, 1) : x), rows, inputs, lengths};
-    Tensor losses = losses_of(all, options.blank);
+    const Tensor rows =
+        padded ? slice(reshape(targets_i64, {n, total}), 1, 0, width) : as_rows(targets_i64, lengths, width);
+    const Sequences sequences{detail::upcast(unbatched ? unsqueeze(x, 1) : x), rows, inputs, lengths};
+    Tensor losses = losses_of(sequences, options.blank);
     if (longest < 0) {
-        const Tensor known =
+        const Tensor valid =
             logical_and(logical_and(inputs >= 0, inputs <= steps), logical_and(lengths >= 0, lengths <= total));
-        losses = where(known, losses, std::numeric_limits<double>::quiet_NaN());
+        losses = where(valid, losses, std::numeric_limits<double>::quiet_NaN());
     }
     losses = guarded(losses, options.zero_infinity);
     if (options.reduction == Reduction::mean) losses = losses / maximum(lengths, 1).to(losses.dtype());
     if (options.reduction != Reduction::none) losses = detail::reduced(losses, options.reduction);
-    else if (single) losses = reshape(losses, {});
+    else if (unbatched) losses = reshape(losses, {});
     return call.result(losses.to(x.dtype()));
 }
 
@@ -163,12 +170,12 @@ void check(const Tensor& x, const Tensor& targets, const CtcLossOptions& options
     if (x.rank() != 2 && x.rank() != 3)
         throw ShapeError(
             fmt::format("{}: expected log_probs of shape (T, N, C) or (T, C), got {}", kName, x.shape().str()));
-    require_whole("targets", targets, x);
-    const bool single = x.rank() == 2;
-    const bool fits = targets.rank() == 1 || (targets.rank() == 2 && targets.size(0) == (single ? 1 : x.size(1)));
+    require_index_type("targets", targets, x);
+    const bool unbatched = x.rank() == 2;
+    const bool fits = targets.rank() == 1 || (targets.rank() == 2 && targets.size(0) == (unbatched ? 1 : x.size(1)));
     if (!fits)
         throw ShapeError(fmt::format("{}: expected targets of shape {} for log_probs {}, got {}", kName,
-                                     single ? "(S)" : "(N, S), or concatenated,", x.shape().str(),
+                                     unbatched ? "(S)" : "(N, S), or concatenated,", x.shape().str(),
                                      targets.shape().str()));
     if (options.blank < 0 || options.blank >= x.size(-1))
         throw ValueError(
@@ -191,7 +198,7 @@ Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const Tensor& in
     const std::int64_t n = log_probs.rank() == 2 ? 1 : log_probs.size(1);
     for (const auto& [name, lengths] :
          {std::pair<const char*, const Tensor&>{"input_lengths", input_lengths}, {"target_lengths", target_lengths}}) {
-        require_whole(name, lengths, log_probs);
+        require_index_type(name, lengths, log_probs);
         if (log_probs.rank() == 3 || lengths.rank() != 0) ops::require_shape(kName, name, lengths.shape(), {n});
     }
     return loss_of(call, log_probs, targets, input_lengths, target_lengths, options, -1);
@@ -208,22 +215,22 @@ Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const std::vecto
     call.require_defined({"log_probs", "targets"});
     check(log_probs, targets, options);
     const std::int64_t steps = log_probs.size(0), n = log_probs.rank() == 2 ? 1 : log_probs.size(1);
-    const bool in_a_row = targets.rank() == 1 && log_probs.rank() == 3;
-    const std::int64_t most = targets.size(-1);
+    const bool concatenated = targets.rank() == 1 && log_probs.rank() == 3;
+    const std::int64_t target_count = targets.size(-1);
     std::int64_t longest = 0, total = 0;
     for (const auto& [name, lengths, limit] : {std::tuple<const char*, const std::vector<std::int64_t>&, std::int64_t>{
                                                    "input_lengths", input_lengths, steps},
-                                               {"target_lengths", target_lengths, most}}) {
+                                               {"target_lengths", target_lengths, target_count}}) {
         if (static_cast<std::int64_t>(lengths.size()) != n)
             throw ShapeError(fmt::format("{}: expected {} {}, got {}", kName, n, name, lengths.size()));
-        for (const std::int64_t one : lengths)
-            if (one < 0 || one > limit)
-                throw ValueError(fmt::format("{}: expected {} of 0 to {}, got {}", kName, name, limit, one));
+        for (const std::int64_t length : lengths)
+            if (length < 0 || length > limit)
+                throw ValueError(fmt::format("{}: expected {} of 0 to {}, got {}", kName, name, limit, length));
     }
-    for (const std::int64_t one : target_lengths) longest = std::max(longest, one), total += one;
-    if (in_a_row && total != most)
-        throw ShapeError(
-            fmt::format("{}: expected targets of {} labels, the sum of target_lengths, got {}", kName, total, most));
+    for (const std::int64_t length : target_lengths) longest = std::max(longest, length), total += length;
+    if (concatenated && total != target_count)
+        throw ShapeError(fmt::format("{}: expected targets of {} labels, the sum of target_lengths, got {}", kName,
+                                     total, target_count));
     const auto tensor = [&](const std::vector<std::int64_t>& lengths) {
         return Tensor::from<std::int64_t>(lengths, {n}, log_probs.device());
     };

@@ -13,21 +13,21 @@ struct LossDivisor {
     Tensor tensor = {};
 };
 
-/// While an instance is alive, it receives the divisor of each mean loss of this thread.
+/// While an instance is alive, it collects the divisor of each mean loss of this thread.
 class LossDivisorScope {
   public:
-    LossDivisorScope() : before_(std::exchange(current(), this)) {}
-    ~LossDivisorScope() { current() = before_; }
+    LossDivisorScope() : previous_(std::exchange(current(), this)) {}
+    ~LossDivisorScope() { current() = previous_; }
     LossDivisorScope(const LossDivisorScope&) = delete;
     LossDivisorScope& operator=(const LossDivisorScope&) = delete;
 
-    /// The last divisor noted.
+    /// Divisor of the last mean loss.
     LossDivisor last = {};
 
     static LossDivisorScope*& current() noexcept;
 
   private:
-    LossDivisorScope* before_;
+    LossDivisorScope* previous_;
 };
 
 inline void note_divisor(double count) {

@@ -50,11 +50,11 @@ Tensor cosine_similarity(const Tensor& x1, const Tensor& x2, std::int64_t axis, 
     const std::int64_t along = normalize_axis("cosine_similarity", axis, shape.rank());
     if (!(eps >= 0)) throw ValueError(fmt::format("cosine_similarity: expected an eps of at least 0, got {}", eps));
     const Tensor a = expand(upcast(x1), shape), b = expand(upcast(x2), shape);
-    const auto length = [&](const Tensor& x) {
-        const Tensor squares = sum(square(x), {along}, true), counts = squares > eps * eps;
-        return where(counts, sqrt(where(counts, squares, 1)), eps);
+    const auto norm_of = [&](const Tensor& x) {
+        const Tensor squares = sum(square(x), {along}, true), above_eps = squares > eps * eps;
+        return where(above_eps, sqrt(where(above_eps, squares, 1)), eps);
     };
-    return call.result(sum(a / length(a) * (b / length(b)), {along}).to(type));
+    return call.result(sum(a / norm_of(a) * (b / norm_of(b)), {along}).to(type));
 }
 
 Tensor pairwise_distance(const Tensor& x1, const Tensor& x2, double p, double eps, bool keep_axis) {
@@ -93,8 +93,8 @@ Tensor cosine_embedding_loss(const Tensor& x1, const Tensor& x2, const Tensor& t
                        x1.rank() == 1 ? Shape{} : Shape{x1.size(0)});
     ops::require_same_device("cosine_embedding_loss", x1.device(), target.device());
     const Tensor a = upcast(x1), b = upcast(x2);
-    const auto along = [](const Tensor& x) { return sum(x, {-1}); };
-    const Tensor cosine = along(a * b) * rsqrt((along(square(a)) + 1e-12) * (along(square(b)) + 1e-12));
+    const auto sum_last = [](const Tensor& x) { return sum(x, {-1}); };
+    const Tensor cosine = sum_last(a * b) * rsqrt((sum_last(square(a)) + 1e-12) * (sum_last(square(b)) + 1e-12));
     const Tensor losses =
         where(target == 1, 1 - cosine, where(target == -1, detail::at_least_zero(cosine - margin), 0));
     return call.result(detail::reduced(losses, reduction).to(type));
@@ -119,9 +119,9 @@ Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const T
     if (!(options.margin > 0))
         throw ValueError(fmt::format("triplet_margin_loss: expected a margin above 0, got {}", options.margin));
     const auto between = [&](const Tensor& a, const Tensor& b) { return distance(a, b, options.p, options.eps); };
-    Tensor far = between(anchor, negative);
-    if (options.swap) far = minimum(far, between(positive, negative));
-    const Tensor losses = detail::at_least_zero(between(anchor, positive) - far + options.margin);
+    Tensor negative_distance = between(anchor, negative);
+    if (options.swap) negative_distance = minimum(negative_distance, between(positive, negative));
+    const Tensor losses = detail::at_least_zero(between(anchor, positive) - negative_distance + options.margin);
     return call.result(detail::reduced(losses, options.reduction).to(type));
 }
 
@@ -143,9 +143,9 @@ Tensor triplet_margin_with_distance_loss(const Tensor& anchor, const Tensor& pos
     const auto between = [&](const Tensor& a, const Tensor& b) {
         return options.distance ? options.distance(upcast(a), upcast(b)) : distance(a, b, 2, 1e-6);
     };
-    Tensor far = between(anchor, negative);
-    if (options.swap) far = minimum(far, between(positive, negative));
-    const Tensor losses = detail::at_least_zero(between(anchor, positive) - far + options.margin);
+    Tensor negative_distance = between(anchor, negative);
+    if (options.swap) negative_distance = minimum(negative_distance, between(positive, negative));
+    const Tensor losses = detail::at_least_zero(between(anchor, positive) - negative_distance + options.margin);
     return call.result(detail::reduced(losses, options.reduction).to(type));
 }
 
@@ -160,8 +160,8 @@ Tensor info_nce(const Tensor& query, const Tensor& keys, double temperature, Red
     if (!(temperature > 0))
         throw ValueError(fmt::format("info_nce: expected a temperature above 0, got {}", temperature));
     const Tensor logits = matmul(upcast(query) / temperature, transpose(upcast(keys)));
-    const Tensor own = arange(0, query.size(0), 1, {DType::i64, query.device()});
-    return call.result(cross_entropy(logits, own, {.reduction = reduction}).to(type));
+    const Tensor labels = arange(0, query.size(0), 1, {DType::i64, query.device()});
+    return call.result(cross_entropy(logits, labels, {.reduction = reduction}).to(type));
 }
 
 }  // namespace declivity

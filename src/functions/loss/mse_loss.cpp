@@ -20,7 +20,7 @@ Tensor mse_loss(const Tensor& x, const Tensor& target, Reduction reduction, cons
         return call.result(detail::weighted(losses, detail::upcast(weight), reduction).to(type));
     }
     // Squares in f16 overflow early, although their mean may not.
-    if (detail::both_half(x, target))
+    if (detail::both_16bit(x, target))
         return call.result(mse_loss(detail::upcast(x), detail::upcast(target), reduction).to(x.dtype()));
     return call.result(
         detail::reduced(elementwise(Function::squared_difference, {x, target}, {}, "mse_loss"), reduction));

@@ -24,15 +24,15 @@ void require_p(std::string_view function, double p) {
 }
 
 /// Maximum over the last axis; each of equal elements gets the whole gradient, like PyTorch's cdist, unlike its norm().
-Tensor largest_difference(const Tensor& apart) {
-    const Tensor size = abs(apart);
-    if (!any_requires_grad({size})) return max(size, {-1});
-    const Tensor largest = max(size.detach(), {-1});
+Tensor largest_difference(const Tensor& difference) {
+    const Tensor magnitude = abs(difference);
+    if (!any_requires_grad({magnitude})) return max(magnitude, {-1});
+    const Tensor largest = max(magnitude.detach(), {-1});
     return attach_backward(
-        "cdist", {size}, largest.value(),
-        [size = Saved(size), largest = Saved::result(largest.value())](const GradientContext& context) {
-            const Tensor in = size.get("cdist").detach(), most = unsqueeze(largest.get("cdist").detach(), -1);
-            return std::vector{where(equal(in, most), unsqueeze(context.gradient(), -1), 0)};
+        "cdist", {magnitude}, largest.value(),
+        [magnitude = Saved(magnitude), largest = Saved::result(largest.value())](const GradientContext& context) {
+            const Tensor in = magnitude.get("cdist").detach(), maxima = unsqueeze(largest.get("cdist").detach(), -1);
+            return std::vector{where(equal(in, maxima), unsqueeze(context.gradient(), -1), 0)};
         },
         RuleKind::differentiable);
 }
@@ -53,10 +53,10 @@ Tensor cdist(const Tensor& x1, const Tensor& x2, double p) {
         if (x1.size(-axis) != x2.size(-axis) && x1.size(-axis) != 1 && x2.size(-axis) != 1)
             throw ShapeError(fmt::format("cdist: expected batch axes that broadcast to one shape, got {} and {}",
                                          x1.shape().str(), x2.shape().str()));
-    const Tensor apart = unsqueeze(upcast(x1), -2) - unsqueeze(upcast(x2), -3);
+    const Tensor difference = unsqueeze(upcast(x1), -2) - unsqueeze(upcast(x2), -3);
     // The maximum of no elements is a distance of 0.
-    if (apart.size(-1) == 0) return call.result(sum(apart, {-1}).to(x1.dtype()));
-    const Tensor y = std::isinf(p) ? largest_difference(apart) : norm(apart, p, {-1});
+    if (difference.size(-1) == 0) return call.result(sum(difference, {-1}).to(x1.dtype()));
+    const Tensor y = std::isinf(p) ? largest_difference(difference) : norm(difference, p, {-1});
     return call.result(y.to(x1.dtype()));
 }
 
@@ -68,13 +68,13 @@ Tensor pdist(const Tensor& x, double p) {
     require_p("pdist", p);
     const std::int64_t n = x.size(0), pairs = n < 2 ? 0 : n * (n - 1) / 2;
     if (pairs == 0 || x.size(1) == 0) return call.result(sum(expand(reshape(sum(x), {1, 1}), {pairs, 1}), {1}) * 0);
-    const Tensor all = cdist(x, x, p);
+    const Tensor distances = cdist(x, x, p);
     // Pair k is in row i, before which there are i (2 n - i - 1) / 2 pairs.
-    const TensorOptions whole{DType::i64, x.device()};
-    const Tensor row = arange(0, n, 1, whole), first = floor_divide(row * (2 * n - 1 - row), 2),
-                 k = arange(0, pairs, 1, whole), i = searchsorted(first, k, true) - 1,
+    const TensorOptions index_options{DType::i64, x.device()};
+    const Tensor row = arange(0, n, 1, index_options), first = floor_divide(row * (2 * n - 1 - row), 2),
+                 k = arange(0, pairs, 1, index_options), i = searchsorted(first, k, true) - 1,
                  j = k - index_select(first, 0, i) + i + 1;
-    return call.result(take(all, i * n + j));
+    return call.result(take(distances, i * n + j));
 }
 
 Tensor bilinear(const Tensor& x1, const Tensor& x2, const Tensor& weight, const Tensor& bias) {
@@ -91,17 +91,17 @@ Tensor bilinear(const Tensor& x1, const Tensor& x2, const Tensor& weight, const 
             "{} and {}",
             ins, others, x1.shape().str(), x2.shape().str()));
     if (bias.defined()) ops::require_shape("bilinear", "bias", bias.shape(), {outs});
-    for (const auto& [name, one] :
+    for (const auto& [name, operand] :
          {std::pair<const char*, const Tensor&>{"x2", x2}, {"weight", weight}, {"bias", bias}})
-        if (one.defined())
-            ops::require_alike("bilinear", "x1", x1.dtype(), x1.device(), name, one.dtype(), one.device());
+        if (operand.defined())
+            ops::require_alike("bilinear", "x1", x1.dtype(), x1.device(), name, operand.dtype(), operand.device());
     Shape shape = x1.shape();
     shape[-1] = outs;
     std::int64_t rows = 1;
     for (int axis = 0; axis + 1 < x1.rank(); ++axis) rows *= x1.size(axis);
-    const Tensor by_first =
+    const Tensor x1_product =
         matmul(reshape(upcast(x1), {rows, ins}), reshape(permute(upcast(weight), {1, 0, 2}), {ins, outs * others}));
-    Tensor y = sum(reshape(by_first, {rows, outs, others}) * unsqueeze(reshape(upcast(x2), {rows, others}), 1), {2});
+    Tensor y = sum(reshape(x1_product, {rows, outs, others}) * unsqueeze(reshape(upcast(x2), {rows, others}), 1), {2});
     if (bias.defined()) y = y + upcast(bias);
     return call.result(reshape(y, shape).to(x1.dtype()));
 }

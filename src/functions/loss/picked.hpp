@@ -37,12 +37,13 @@ inline Tensor is_label(const Tensor& labels, std::int64_t classes) {
 
 /// x[..., label] for labels (...) and x (..., C), which broadcasts. NaN, as is its gradient, for a label outside of [0,
 /// C).
-inline Tensor picked(const Tensor& x, const Tensor& labels) {
+inline Tensor gather_labels(const Tensor& x, const Tensor& labels) {
     const std::int64_t classes = x.size(-1);
-    const Tensor nowhere = as_column(logical_or(labels < 0, labels >= classes));
-    const Tensor factor = where(nowhere, full({}, std::numeric_limits<double>::quiet_NaN(), {x.dtype(), x.device()}),
-                                full({}, 1, {x.dtype(), x.device()}));
-    return sum(where(logical_or(is_label(labels, classes), nowhere), x * factor, 0), {-1});
+    const Tensor out_of_range = as_column(logical_or(labels < 0, labels >= classes));
+    const Tensor factor =
+        where(out_of_range, full({}, std::numeric_limits<double>::quiet_NaN(), {x.dtype(), x.device()}),
+              full({}, 1, {x.dtype(), x.device()}));
+    return sum(where(logical_or(is_label(labels, classes), out_of_range), x * factor, 0), {-1});
 }
 
 /// (N, C, ...) as rows (N ..., C).
@@ -77,15 +78,15 @@ inline void require_classes(std::string_view function, std::string_view name, co
 struct LabelLosses {
     Tensor losses;   ///< -x[label] weight[label]; 0 if the label is ignored
     Tensor weights;  ///< weight[label]; 0 if the label is ignored
-    Tensor counts;   ///< bool: false if the label is ignored
+    Tensor valid;    ///< bool: false if the label is ignored
 
     /// @param x rows (R, C) of f32 or f64; labels (R)
     LabelLosses(const Tensor& x, const Tensor& labels, const Tensor& weight, std::int64_t ignore_index) {
-        const Tensor whole = labels.to(DType::i64);
-        counts = whole != ignore_index;
-        const Tensor safe = where(counts, whole, 0);
-        weights = weight.defined() ? where(counts, picked(weight, safe), 0) : counts.to(x.dtype());
-        losses = where(counts, -picked(x, safe), 0);
+        const Tensor index = labels.to(DType::i64);
+        valid = index != ignore_index;
+        const Tensor safe = where(valid, index, 0);
+        weights = weight.defined() ? where(valid, gather_labels(weight, safe), 0) : valid.to(x.dtype());
+        losses = where(valid, -gather_labels(x, safe), 0);
         if (weight.defined()) losses = losses * weights;
     }
 };

@@ -22,11 +22,11 @@ inline Tensor reduced(const Tensor& losses, Reduction reduction) {
 
 /// Reduction of weighted losses; the mean divides by the sum of the weights.
 inline Tensor weighted(const Tensor& losses, const Tensor& weight, Reduction reduction) {
-    const Tensor all = losses * weight;
-    if (reduction != Reduction::mean) return reduced(all, reduction);
+    const Tensor weighted_losses = losses * weight;
+    if (reduction != Reduction::mean) return reduced(weighted_losses, reduction);
     const Tensor divisor = sum(weight);
     note_divisor(divisor);
-    return sum(all) / divisor;
+    return sum(weighted_losses) / divisor;
 }
 
 /// max(x, 0), with gradient 0 at 0, like PyTorch's clamp_min.
@@ -55,7 +55,7 @@ inline DType pair_type(std::string_view function, const Tensor& x, const Tensor&
 }
 
 /// Returns whether `from` broadcasts to `to`.
-inline bool stretches(const Shape& from, const Shape& to) {
+inline bool broadcasts_to(const Shape& from, const Shape& to) {
     if (from.rank() > to.rank()) return false;
     for (int axis = 1; axis <= from.rank(); ++axis)
         if (from[-axis] != 1 && from[-axis] != to[-axis]) return false;
@@ -63,8 +63,9 @@ inline bool stretches(const Shape& from, const Shape& to) {
 }
 
 /// Checks that a tensor is undefined or broadcasts to `shape`.
-inline void require_stretches(std::string_view function, std::string_view name, const Tensor& x, const Shape& shape) {
-    if (x.defined() && !stretches(x.shape(), shape))
+inline void require_broadcastable(std::string_view function, std::string_view name, const Tensor& x,
+                                  const Shape& shape) {
+    if (x.defined() && !broadcasts_to(x.shape(), shape))
         throw ShapeError(fmt::format("{}: expected {} of a shape that stretches to {}, got {}", function, name,
                                      shape.str(), x.shape().str()));
 }

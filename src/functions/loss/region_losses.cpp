@@ -40,10 +40,10 @@ struct Boxes {
     [[nodiscard]] Tensor area() const { return width() * height(); }
 };
 
-Boxes inner(const Boxes& a, const Boxes& b) {
+Boxes intersect(const Boxes& a, const Boxes& b) {
     return {maximum(a.x1, b.x1), maximum(a.y1, b.y1), minimum(a.x2, b.x2), minimum(a.y2, b.y2)};
 }
-Boxes outer(const Boxes& a, const Boxes& b) {
+Boxes enclose(const Boxes& a, const Boxes& b) {
     return {minimum(a.x1, b.x1), minimum(a.y1, b.y1), maximum(a.x2, b.x2), maximum(a.y2, b.y2)};
 }
 
@@ -57,22 +57,23 @@ void require_boxes(std::string_view function, std::string_view name, const Tenso
 struct BoxPair {
     DType type;
     Boxes a, b;
-    Tensor both, either;  // areas
+    Tensor intersection, union_area;  // areas
 
     BoxPair(std::string_view function, const Tensor& boxes1, const Tensor& boxes2)
         : type(checked(function, boxes1, boxes2)), a(upcast(boxes1)), b(upcast(boxes2)) {
-        const Boxes common = inner(a, b);
+        const Boxes common = intersect(a, b);
         const Tensor overlap = logical_and(common.x2 > common.x1, common.y2 > common.y1);
-        both = where(overlap, common.area(), 0);
-        either = a.area() + b.area() - both;
+        intersection = where(overlap, common.area(), 0);
+        union_area = a.area() + b.area() - intersection;
     }
     /// 1 - iou + the normalised distance of the centres.
     [[nodiscard]] Tensor distance_loss(double eps) const {
-        const Boxes around = outer(a, b);
-        const Tensor apart = square((a.x1 + a.x2 - b.x1 - b.x2) * 0.5) + square((a.y1 + a.y2 - b.y1 - b.y2) * 0.5);
-        return 1 - iou(eps) + apart / (square(around.width()) + square(around.height()) + eps);
+        const Boxes enclosing = enclose(a, b);
+        const Tensor centre_distance =
+            square((a.x1 + a.x2 - b.x1 - b.x2) * 0.5) + square((a.y1 + a.y2 - b.y1 - b.y2) * 0.5);
+        return 1 - iou(eps) + centre_distance / (square(enclosing.width()) + square(enclosing.height()) + eps);
     }
-    [[nodiscard]] Tensor iou(double eps) const { return both / (either + eps); }
+    [[nodiscard]] Tensor iou(double eps) const { return intersection / (union_area + eps); }
 
   private:
     static DType checked(std::string_view function, const Tensor& boxes1, const Tensor& boxes2) {
@@ -84,8 +85,8 @@ struct BoxPair {
 
 /// The mean of no boxes is 0, like torchvision's.
 Tensor reduced(const Tensor& losses, Reduction reduction, DType type) {
-    const bool none = reduction == Reduction::mean && losses.numel() == 0;
-    return detail::reduced(losses, none ? Reduction::sum : reduction).to(type);
+    const bool no_boxes = reduction == Reduction::mean && losses.numel() == 0;
+    return detail::reduced(losses, no_boxes ? Reduction::sum : reduction).to(type);
 }
 
 }  // namespace
@@ -127,9 +128,9 @@ Tensor box_iou(const Tensor& boxes1, const Tensor& boxes2) {
             throw ShapeError(fmt::format("box_iou: expected {} of shape (N, 4), got {}", name, boxes.shape().str()));
     const DType type = detail::loss_type("box_iou", "boxes1", boxes1, {boxes2});
     const Boxes a(reshape(upcast(boxes1), {boxes1.size(0), 1, 4})), b(upcast(boxes2));
-    const Boxes common = inner(a, b);
-    const Tensor both = detail::at_least_zero(common.width()) * detail::at_least_zero(common.height());
-    return call.result((both / (a.area() + b.area() - both)).to(type));
+    const Boxes common = intersect(a, b);
+    const Tensor intersection = detail::at_least_zero(common.width()) * detail::at_least_zero(common.height());
+    return call.result((intersection / (a.area() + b.area() - intersection)).to(type));
 }
 
 Tensor generalized_box_iou_loss(const Tensor& boxes1, const Tensor& boxes2, Reduction reduction, double eps) {
@@ -137,8 +138,8 @@ Tensor generalized_box_iou_loss(const Tensor& boxes1, const Tensor& boxes2, Redu
                             {{"reduction", reduction}, {"eps", eps}});
     call.require_defined({"boxes1", "boxes2"});
     const BoxPair pair("generalized_box_iou_loss", boxes1, boxes2);
-    const Tensor around = outer(pair.a, pair.b).area();
-    const Tensor losses = 1 - pair.iou(eps) + (around - pair.either) / (around + eps);
+    const Tensor enclosing = enclose(pair.a, pair.b).area();
+    const Tensor losses = 1 - pair.iou(eps) + (enclosing - pair.union_area) / (enclosing + eps);
     return call.result(reduced(losses, reduction, pair.type));
 }
 

@@ -34,8 +34,9 @@ Tensor smooth_l1_loss(const Tensor& x, const Tensor& target, Reduction reduction
     const Tensor error = upcast(x) - upcast(target), d = abs(error);
     // A function of the error, not of its magnitude: the second derivative at 0 is 1 / beta. Infinite errors are masked
     // from the square, whose gradient would be NaN. NaN takes the square, so that the gradient is NaN.
-    const Tensor inner = !(d >= beta);
-    const Tensor losses = beta > 0 ? where(inner, square(where(inner, error, 0)) * (0.5 / beta), d - 0.5 * beta) : d;
+    const Tensor quadratic = !(d >= beta);
+    const Tensor losses =
+        beta > 0 ? where(quadratic, square(where(quadratic, error, 0)) * (0.5 / beta), d - 0.5 * beta) : d;
     return call.result(detail::reduced(losses, reduction).to(type));
 }
 
@@ -47,8 +48,8 @@ Tensor huber_loss(const Tensor& x, const Tensor& target, Reduction reduction, do
     if (weight.defined()) ops::require_shape("huber_loss", "the weight", weight.shape(), x.shape());
     if (!(delta > 0)) throw ValueError(fmt::format("huber_loss: expected a delta above 0, got {}", delta));
     const Tensor error = upcast(x) - upcast(target), d = abs(error);
-    const Tensor inner = !(d >= delta);  // includes NaN
-    Tensor losses = where(inner, square(where(inner, error, 0)) * 0.5, (d - 0.5 * delta) * delta);
+    const Tensor quadratic = !(d >= delta);  // includes NaN
+    Tensor losses = where(quadratic, square(where(quadratic, error, 0)) * 0.5, (d - 0.5 * delta) * delta);
     if (weight.defined()) losses = losses * upcast(weight);
     return call.result(detail::reduced(losses, reduction).to(type));
 }
@@ -58,9 +59,9 @@ Tensor kl_div(const Tensor& x, const Tensor& target, Reduction reduction, bool l
                             {{"reduction", reduction}, {"log_target", log_target}});
     call.require_defined({"x", "target"});
     const DType type = detail::pair_type("kl_div", x, target);
-    const Tensor wide = upcast(x), t = upcast(target).to(compute_type(type));
+    const Tensor upcast_x = upcast(x), t = upcast(target).to(compute_type(type));
     // 0 log(0) is 0.
-    const Tensor losses = log_target ? exp(t) * (t - wide) : t * log(where(t == 0, 1, t)) - t * wide;
+    const Tensor losses = log_target ? exp(t) * (t - upcast_x) : t * log(where(t == 0, 1, t)) - t * upcast_x;
     return call.result(detail::reduced(losses, reduction).to(type));
 }
 
@@ -72,8 +73,8 @@ Tensor poisson_nll_loss(const Tensor& x, const Tensor& target, const PoissonNllL
                              {"reduction", options.reduction}});
     call.require_defined({"x", "target"});
     const DType type = detail::pair_type("poisson_nll_loss", x, target);
-    const Tensor wide = upcast(x), t = upcast(target).to(compute_type(type));
-    Tensor losses = options.log_input ? exp(wide) - t * wide : wide - t * log(wide + options.eps);
+    const Tensor upcast_x = upcast(x), t = upcast(target).to(compute_type(type));
+    Tensor losses = options.log_input ? exp(upcast_x) - t * upcast_x : upcast_x - t * log(upcast_x + options.eps);
     if (options.full) {
         const Tensor above = t > 1, n = where(above, t, 2);
         losses = losses + where(above, n * log(n) - n + 0.5 * log(2 * std::numbers::pi * n), 0);
@@ -86,21 +87,21 @@ Tensor gaussian_nll_loss(const Tensor& x, const Tensor& target, const Tensor& va
     const FunctionCall call("gaussian_nll_loss", {{"x", x}, {"target", target}, {"var", var}},
                             {{"full", options.full}, {"eps", options.eps}, {"reduction", options.reduction}});
     call.require_defined({"x", "target", "var"});
-    detail::require_stretches("gaussian_nll_loss", "a target", target, x.shape());
+    detail::require_broadcastable("gaussian_nll_loss", "a target", target, x.shape());
     const DType type = detail::loss_type("gaussian_nll_loss", "x", x, {target, var});
     ops::require_real("gaussian_nll_loss", "var", var.dtype());
     if (!(options.eps > 0))
         throw ValueError(fmt::format("gaussian_nll_loss: expected an eps above 0, got {}", options.eps));
-    Shape one_each = x.shape();
-    if (one_each.rank() > 0) one_each[-1] = 1;
-    Shape without = x.shape();
-    if (without.rank() > 0) without.erase(without.rank() - 1);
-    if (var.shape() != x.shape() && var.shape() != one_each && var.shape() != without)
+    Shape per_row_shape = x.shape();
+    if (per_row_shape.rank() > 0) per_row_shape[-1] = 1;
+    Shape reduced_shape = x.shape();
+    if (reduced_shape.rank() > 0) reduced_shape.erase(reduced_shape.rank() - 1);
+    if (var.shape() != x.shape() && var.shape() != per_row_shape && var.shape() != reduced_shape)
         throw ShapeError(fmt::format("gaussian_nll_loss: expected var of shape {}, {} or {}, got {}", x.shape().str(),
-                                     one_each.str(), without.str(), var.shape().str()));
-    const Tensor given = upcast(var.shape() == x.shape() ? var : reshape(var, one_each));
+                                     per_row_shape.str(), reduced_shape.str(), var.shape().str()));
+    const Tensor variance = upcast(var.shape() == x.shape() ? var : reshape(var, per_row_shape));
     // eps, with the gradient of var.
-    const Tensor v = where(given < options.eps, given - given.detach() + options.eps, given);
+    const Tensor v = where(variance < options.eps, variance - variance.detach() + options.eps, variance);
     Tensor losses = 0.5 * (log(v) + square(upcast(x) - upcast(target)) / v);
     if (options.full) losses = losses + 0.5 * std::log(2 * std::numbers::pi);
     return call.result(detail::reduced(losses, options.reduction).to(type));

@@ -35,7 +35,7 @@ void require_channels(const Tensor& x, std::string_view name, const Tensor& chan
 }
 
 /// Per-channel parameter of x (N, C, ...): of x's type, or f32 with f16 and bf16.
-ops::View beside(const Tensor& x, std::string_view name, const Tensor& channels) {
+ops::View channel_view(const Tensor& x, std::string_view name, const Tensor& channels) {
     const ops::View view = channels.dense_view();
     if (view.dtype != compute_type(x.dtype()))
         ops::require_alike("batch_norm", "x", x.dtype(), x.device(), name, view.dtype, view.device());
@@ -46,8 +46,8 @@ ops::View beside(const Tensor& x, std::string_view name, const Tensor& channels)
 void check_running(const Tensor& x, const Tensor& mean, const Tensor& variance) {
     if (!mean.defined() || !variance.defined())
         throw ValueError("batch_norm: expected running statistics to evaluate with, got an undefined tensor");
-    (void)beside(x, "the running mean", mean);
-    (void)beside(x, "the running variance", variance);
+    (void)channel_view(x, "the running mean", mean);
+    (void)channel_view(x, "the running variance", variance);
 }
 
 /// Gradients as a decomposition. @param statistics mean and scale for evaluation; if undefined, those of x
@@ -59,14 +59,14 @@ std::vector<Tensor> decomposed_gradients(const Tensor& x, const Tensor& weight, 
         axes.push_back(axis);
         channels.push_back(1);
     }
-    const bool of_batch = !mean.defined();
-    const auto averaged = [&](const Tensor& of) { return declivity::mean(of, axes, true); };
-    mean = of_batch ? averaged(x) : reshape(mean, channels);
+    const bool uses_batch_statistics = !mean.defined();
+    const auto channel_mean = [&](const Tensor& values) { return declivity::mean(values, axes, true); };
+    mean = uses_batch_statistics ? channel_mean(x) : reshape(mean, channels);
     const Tensor centred = x - mean;
-    scale = of_batch ? pow(averaged(square(centred)) + eps, -0.5) : reshape(scale, channels);
+    scale = uses_batch_statistics ? pow(channel_mean(square(centred)) + eps, -0.5) : reshape(scale, channels);
     const Tensor normal = centred * scale, factor = weight.defined() ? scale * reshape(weight, channels) : scale;
-    return {of_batch ? factor * (g - averaged(g) - normal * averaged(g * normal)) : factor * g, sum(g * normal, axes),
-            sum(g, axes)};
+    return {uses_batch_statistics ? factor * (g - channel_mean(g) - normal * channel_mean(g * normal)) : factor * g,
+            sum(g * normal, axes), sum(g, axes)};
 }
 
 /// Evaluation without gradients: scale and offset of each channel, which can be fused into a preceding convolution.
@@ -74,7 +74,7 @@ Tensor evaluated(Tensor x, const Tensor& weight, const Tensor& bias, const Tenso
                  double eps) {
     check_running(x, mean, variance);
     const auto or_none = [&](std::string_view name, const Tensor& tensor) {
-        return tensor.defined() ? beside(x, name, tensor) : ops::View();
+        return tensor.defined() ? channel_view(x, name, tensor) : ops::View();
     };
     const auto use = grad_enabled() ? ops::OperandUse::variable : ops::OperandUse::constant;
     return Tensor(ops::batch_norm(
@@ -87,7 +87,7 @@ struct Rule {
     Saved x, weight, running;  // running: for evaluation, detects in-place writes by training
     ops::LazyArray mean, scale;
     DType bias_type;  // type of x if there is no bias
-    bool has_bias, of_batch;
+    bool has_bias, uses_batch_statistics;
     double eps;
 
     std::vector<Tensor> operator()(const GradientContext& context) const {
@@ -96,24 +96,24 @@ struct Rule {
         const Tensor factor = weight.get(name);
         if (grad_enabled()) {
             const Tensor in = x.get(name);
-            std::vector<Tensor> all =
-                decomposed_gradients(detail::upcast(in), detail::upcast(factor), detail::upcast(context.gradient()),
-                                     of_batch ? Tensor() : Tensor(mean), of_batch ? Tensor() : Tensor(scale), eps);
-            const DType of_channels = factor.defined() ? factor.dtype() : bias_type;
-            all = {all[0].to(in.dtype()), all[1].to(of_channels), all[2].to(bias_type)};
-            if (!factor.defined()) all[1] = {};
-            if (!has_bias) all[2] = {};
-            return all;
+            std::vector<Tensor> gradients = decomposed_gradients(
+                detail::upcast(in), detail::upcast(factor), detail::upcast(context.gradient()),
+                uses_batch_statistics ? Tensor() : Tensor(mean), uses_batch_statistics ? Tensor() : Tensor(scale), eps);
+            const DType channel_type = factor.defined() ? factor.dtype() : bias_type;
+            gradients = {gradients[0].to(in.dtype()), gradients[1].to(channel_type), gradients[2].to(bias_type)};
+            if (!factor.defined()) gradients[1] = {};
+            if (!has_bias) gradients[2] = {};
+            return gradients;
         }
         const ops::View g =
-            context.release_gradient().dense_view();  // first: evaluating pending operations needs memory
+            context.release_gradient().dense_view();  // first, since evaluating pending operations allocates memory
         const ops::View input = x.get(name).dense_view();
         const ops::View dx = context.needs(0) ? ops::View::make(input.device(), input.dtype, input.shape) : ops::View();
         const ops::View dweight =
             ops::View::make(input.device(), factor.defined() ? factor.dtype() : input.dtype, {input.shape[1]});
         const ops::View dbias = ops::View::make(input.device(), bias_type, {input.shape[1]});
-        ops::batch_norm_backward(input, mean.view(), scale.view(), detail::dense_or_none(factor), of_batch, g, dx,
-                                 dweight, dbias);
+        ops::batch_norm_backward(input, mean.view(), scale.view(), detail::dense_or_none(factor), uses_batch_statistics,
+                                 g, dx, dweight, dbias);
         return {context.needs(0) ? Tensor(dx) : Tensor(),
                 factor.defined() && context.needs(1) ? Tensor(dweight) : Tensor(),
                 has_bias && context.needs(2) ? Tensor(dbias) : Tensor()};
@@ -140,31 +140,32 @@ Tensor normalised(Tensor x, const Tensor& weight, const Tensor& bias, const Tens
     if (!options.training && !any_requires_grad({x, weight, bias}))
         return evaluated(std::move(x), weight, bias, running_mean, running_var, options.eps);
     const ops::View in = x.dense_view();
-    ops::BatchNormTrained made;
+    ops::BatchNormTrained forward;
     Saved running;
     if (options.training) {
-        made = ops::batch_norm_training(in, detail::dense_or_none(weight), detail::dense_or_none(bias), options.eps,
-                                        running_of(running_mean, running_var, num_batches_tracked, options.momentum));
+        forward =
+            ops::batch_norm_training(in, detail::dense_or_none(weight), detail::dense_or_none(bias), options.eps,
+                                     running_of(running_mean, running_var, num_batches_tracked, options.momentum));
     } else {
         check_running(x, running_mean, running_var);
         const ops::View mean = ops::upcast(running_mean.dense_view()),
                         scale = ops::View::make(in.device(), compute_type(in.dtype), mean.shape);
         running = Saved(running_mean);
         ops::batch_norm_scale(ops::upcast(running_var.dense_view()), options.eps, scale);
-        made = {ops::batch_norm(in, mean, scale, detail::dense_or_none(weight), detail::dense_or_none(bias)), mean,
-                scale};
+        forward = {ops::batch_norm(in, mean, scale, detail::dense_or_none(weight), detail::dense_or_none(bias)), mean,
+                   scale};
     }
-    ops::LazyArray out = std::move(made.out);
+    ops::LazyArray out = std::move(forward.out);
     if (!any_requires_grad({x, weight, bias})) return Tensor(out);
     return attach_backward("batch_norm", {x, weight, bias}, out,
                            Rule{.x = Saved(x),
                                 .weight = Saved(weight),
                                 .running = running,
-                                .mean = made.mean,
-                                .scale = made.scale,
+                                .mean = forward.mean,
+                                .scale = forward.scale,
                                 .bias_type = bias.defined() ? bias.dtype() : x.dtype(),
                                 .has_bias = bias.defined(),
-                                .of_batch = options.training,
+                                .uses_batch_statistics = options.training,
                                 .eps = options.eps},
                            RuleKind::differentiable);
 }

@@ -39,11 +39,11 @@ Tensor normalised(RowNorm kind, const char* name, Tensor x, int inner, const Ten
     const ops::View weights = detail::dense_or_none(weight), biases = detail::dense_or_none(bias);
     if (!any_requires_grad({x, weight, bias}))
         return Tensor(ops::layer_norm(kind, detail::release_value(std::move(x)), inner, weights, biases, eps).out);
-    const auto made = ops::layer_norm(kind, x.value(), inner, weights, biases, eps);
+    const auto forward = ops::layer_norm(kind, x.value(), inner, weights, biases, eps);
     return attach_backward(
-        name, {x, weight, bias}, {made.out},
-        [kind, name, inner, x = Saved(x), weight = Saved(weight), mean = made.mean,
-         rstd = made.rstd](const GradientContext& context) {
+        name, {x, weight, bias}, {forward.out},
+        [kind, name, inner, x = Saved(x), weight = Saved(weight), mean = forward.mean,
+         rstd = forward.rstd](const GradientContext& context) {
             const ops::View g = context.release_gradient().dense_view(), in = x.get(name).dense_view();
             std::vector<Tensor> gradients(3);
             if (context.needs(0))
@@ -52,13 +52,13 @@ Tensor normalised(RowNorm kind, const char* name, Tensor x, int inner, const Ten
             if (context.needs(1) || context.needs(2)) {
                 Shape last;
                 for (int axis = inner; axis < in.rank(); ++axis) last.push_back(in.shape[axis]);
-                const auto shaped = [&](const ops::LazyArray& of) {
-                    return Tensor(last.rank() == 1 ? of : ops::reshaped(of, last));
+                const auto shaped = [&](const ops::LazyArray& gradient) {
+                    return Tensor(last.rank() == 1 ? gradient : ops::reshaped(gradient, last));
                 };
-                const auto [of_weight, of_bias] =
+                const auto [grad_weight, grad_bias] =
                     ops::layer_norm_weight_gradients(in, last.numel(), mean.view(), rstd.view(), g);
-                if (context.needs(1)) gradients[1] = shaped(of_weight);
-                if (context.needs(2)) gradients[2] = shaped(of_bias);
+                if (context.needs(1)) gradients[1] = shaped(grad_weight);
+                if (context.needs(2)) gradients[2] = shaped(grad_bias);
             }
             return gradients;
         },

@@ -41,43 +41,43 @@ bool all_equal(const Tensor& x, const Dims& sizes) {
 /// Means of equal windows: each axis is split into windows and their elements.
 Tensor equal_means(const Tensor& x, const Dims& sizes) {
     Shape shape{x.size(0), x.size(1)}, out = shape;
-    Dims within;
+    Dims window_axes;
     for (int axis = 0; axis < sizes.rank(); ++axis) {
         shape.push_back(sizes[axis]);
-        within.push_back(shape.rank());
+        window_axes.push_back(shape.rank());
         shape.push_back(x.shape()[2 + axis] / sizes[axis]);
         out.push_back(sizes[axis]);
     }
-    return reshape(mean(reshape(x, shape), within), out);
+    return reshape(mean(reshape(x, shape), window_axes), out);
 }
 
 Tensor means(Tensor x, const Dims& sizes) {
     for (int axis = sizes.rank() - 1; axis >= 0; --axis) {
         if (x.shape()[2 + axis] == sizes[axis]) continue;
         const detail::WindowTable table = detail::adaptive_windows(x.shape()[2 + axis], sizes[axis], x.device());
-        Shape mask{table.windows, table.size}, each{table.windows};
+        Shape mask{table.windows, table.size}, count_shape{table.windows};
         for (int i = 3 + axis; i < x.rank(); ++i) {
             mask.push_back(1);
-            each.push_back(1);
+            count_shape.push_back(1);
         }
-        const Tensor counts = reshape(sum(table.counts.to(x.dtype()), {1}), each);
-        x = sum(where(reshape(table.counts, mask), detail::by_table(x, 2 + axis, table), 0), {3 + axis}) / counts;
+        const Tensor counts = reshape(sum(table.valid.to(x.dtype()), {1}), count_shape);
+        x = sum(where(reshape(table.valid, mask), detail::gather_windows(x, 2 + axis, table), 0), {3 + axis}) / counts;
     }
     return x;
 }
 
-Tensor adaptive_mean(const char* name, const Tensor& given, const Dims& output_size) {
-    const FunctionCall call(name, {{"x", given}}, {{"output_size", output_size}});
+Tensor adaptive_mean(const char* name, const Tensor& input, const Dims& output_size) {
+    const FunctionCall call(name, {{"x", input}}, {{"output_size", output_size}});
     call.require_defined({"x"});
     const int axes = output_size.rank();
-    const Tensor x = detail::pool_input(name, given, axes);
+    const Tensor x = detail::pool_input(name, input, axes);
     ops::require_real(name, "x", x.dtype());
     const Dims sizes = checked(name, x, output_size);
     const Tensor y = all_equal(x, sizes)
                          ? equal_means(x, sizes)
                          : detail::decomposed_in_f32(
                                [&](const std::vector<Tensor>& in) { return std::vector{means(in[0], sizes)}; }, {x})[0];
-    return call.result(detail::as_given(y, detail::is_single(given, axes)));
+    return call.result(detail::drop_batch_if(y, detail::is_unbatched(input, axes)));
 }
 
 template <int N>
@@ -89,27 +89,27 @@ PoolParameters<N> equal_windows(const Tensor& x, const Dims& sizes) {
 }
 
 template <int N>
-MaxPooled adaptive_max(const char* name, const Tensor& given, const Dims& output_size, bool with_indices) {
-    const FunctionCall call(name, {{"x", given}}, {{"output_size", output_size}});
+MaxPooled adaptive_max(const char* name, const Tensor& input, const Dims& output_size, bool with_indices) {
+    const FunctionCall call(name, {{"x", input}}, {{"output_size", output_size}});
     call.require_defined({"x"});
-    const Tensor x = detail::pool_input(name, given, N);
+    const Tensor x = detail::pool_input(name, input, N);
     ops::require_real(name, "x", x.dtype());
     const Dims sizes = checked(name, x, output_size);
-    MaxPooled both;
+    MaxPooled pooled;
     if (all_equal(x, sizes)) {
-        both = detail::max_pooled(name, x, equal_windows<N>(x, sizes), with_indices);
+        pooled = detail::max_pooled(name, x, equal_windows<N>(x, sizes), with_indices);
     } else {
         std::vector<detail::WindowTable> tables;
         for (int axis = 0; axis < N; ++axis)
             tables.push_back(detail::adaptive_windows(x.shape()[2 + axis], sizes[axis], x.device()));
-        both = detail::max_by_tables(x, tables);
+        pooled = detail::max_by_tables(x, tables);
     }
-    const bool single = detail::is_single(given, N);
-    both.values = detail::as_given(both.values, single);
-    if (!with_indices) return {call.result(both.values), Tensor()};
-    both.indices = detail::as_given(both.indices, single);
-    call.results({both.values, both.indices});
-    return both;
+    const bool unbatched = detail::is_unbatched(input, N);
+    pooled.values = detail::drop_batch_if(pooled.values, unbatched);
+    if (!with_indices) return {call.result(pooled.values), Tensor()};
+    pooled.indices = detail::drop_batch_if(pooled.indices, unbatched);
+    call.results({pooled.values, pooled.indices});
+    return pooled;
 }
 
 }  // namespace

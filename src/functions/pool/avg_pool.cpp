@@ -19,17 +19,17 @@ namespace detail {
 namespace {
 
 /// x (N, C, [D,] H, W), with windows that stay within the ends.
-Tensor by_kernels(const Tensor& x, const Shape& out, const PoolWindows& windows, bool count_include_pad) {
-    const auto of = [&](const Dims& numbers, std::int64_t none) {
-        return Size2(numbers.rank() == 1 ? none : numbers[-2], numbers[-1]);
+Tensor avg_pool_by_planes(const Tensor& x, const Shape& out, const PoolWindows& windows, bool count_include_pad) {
+    const auto size_2d = [&](const Dims& dims, std::int64_t fallback) {
+        return Size2(dims.rank() == 1 ? fallback : dims[-2], dims[-1]);
     };
     const Shape& in = x.shape();
     const std::int64_t depth = windows.axes() == 3 ? in[2] : 1, height = windows.axes() == 1 ? 1 : in[-2];
-    const Tensor planes =
-        avg_pool_planes(reshape(x, {in[0], in[1] * depth, height, in[-1]}), {.kernel_size = of(windows.kernel_size, 1),
-                                                                             .stride = of(windows.stride, 1),
-                                                                             .padding = of(windows.padding, 0),
-                                                                             .count_include_pad = count_include_pad});
+    const Tensor planes = avg_pool_planes(reshape(x, {in[0], in[1] * depth, height, in[-1]}),
+                                          {.kernel_size = size_2d(windows.kernel_size, 1),
+                                           .stride = size_2d(windows.stride, 1),
+                                           .padding = size_2d(windows.padding, 0),
+                                           .count_include_pad = count_include_pad});
     if (windows.axes() < 3) return reshape(planes, out);
     return reshape(avg_pool_planes(reshape(planes, {in[0], in[1], depth, out[3] * out[4]}),
                                    {.kernel_size = {windows.kernel_size[0], 1},
@@ -52,35 +52,36 @@ Tensor counts_along(const PoolWindows& windows, int axis, std::int64_t length, s
 }
 
 /// Sums of integers, divided and truncated.
-Tensor of_integers(const Tensor& x, const Shape& out, const PoolWindows& windows) {
+Tensor integer_avg_pool(const Tensor& x, const Shape& out, const PoolWindows& windows) {
     Tensor sums = x, counts;
     for (int axis = windows.axes() - 1; axis >= 0; --axis) {
-        const WindowTable table = moved_windows(windows, axis, x.shape()[2 + axis], out[2 + axis], x.device());
+        const WindowTable table = strided_windows(windows, axis, x.shape()[2 + axis], out[2 + axis], x.device());
         Shape mask{table.windows, table.size};
         for (int i = 3 + axis; i < x.rank(); ++i) mask.push_back(1);
-        sums = sum(where(reshape(table.counts, mask), by_table(sums, 2 + axis, table), 0), {3 + axis});
+        sums = sum(where(reshape(table.valid, mask), gather_windows(sums, 2 + axis, table), 0), {3 + axis});
         const Tensor along =
             counts_along(windows, axis, x.shape()[2 + axis], out[2 + axis], x.rank(), DType::i64, x.device());
         counts = counts.defined() ? counts * along : along;
     }
     const std::int64_t divisor = windows.divisor_override;
-    const auto by = [&](const Tensor& whole) {
-        return divisor != 0 ? floor_divide(whole, std::abs(divisor)) : floor_divide(whole, counts);
+    const auto divide = [&](const Tensor& total) {
+        return divisor != 0 ? floor_divide(total, std::abs(divisor)) : floor_divide(total, counts);
     };
-    const Tensor means = where(sums < 0, -by(-sums), by(sums));
+    const Tensor means = where(sums < 0, -divide(-sums), divide(sums));
     return (divisor < 0 ? -means : means).to(x.dtype());
 }
 
-Tensor of_reals(const Tensor& x, const Shape& out, const PoolWindows& windows) {
+Tensor float_avg_pool(const Tensor& x, const Shape& out, const PoolWindows& windows) {
     Dims before = Dims::filled(x.rank(), 0), after = before;
-    bool over = false;
+    bool extends = false;
     for (int axis = 0; axis < windows.axes(); ++axis) {
-        const std::int64_t wanted = (out[2 + axis] - 1) * windows.stride[axis] + windows.kernel_size[axis];
-        after[2 + axis] = std::max<std::int64_t>(0, wanted - 2 * windows.padding[axis] - x.shape()[2 + axis]);
-        over = over || after[2 + axis] > 0;
+        const std::int64_t needed = (out[2 + axis] - 1) * windows.stride[axis] + windows.kernel_size[axis];
+        after[2 + axis] = std::max<std::int64_t>(0, needed - 2 * windows.padding[axis] - x.shape()[2 + axis]);
+        extends = extends || after[2 + axis] > 0;
     }
-    if (!over && windows.divisor_override == 0) return by_kernels(x, out, windows, windows.count_include_pad);
-    const Tensor means = by_kernels(over ? pad(x, before, after) : x, out, windows, true);
+    if (!extends && windows.divisor_override == 0)
+        return avg_pool_by_planes(x, out, windows, windows.count_include_pad);
+    const Tensor means = avg_pool_by_planes(extends ? pad(x, before, after) : x, out, windows, true);
     const auto area = static_cast<double>(windows.kernel_size.numel());
     if (windows.divisor_override != 0) return means * (area / static_cast<double>(windows.divisor_override));
     Tensor factors;
@@ -95,20 +96,20 @@ Tensor of_reals(const Tensor& x, const Shape& out, const PoolWindows& windows) {
 
 }  // namespace
 
-Tensor avg_pooled(const char* name, const Tensor& given, const PoolWindows& windows) {
-    const Tensor x = pool_input(name, given, windows.axes());
+Tensor avg_pooled(const char* name, const Tensor& input, const PoolWindows& windows) {
+    const Tensor x = pool_input(name, input, windows.axes());
     if (!is_integer(x.dtype())) ops::require_real(name, "x", x.dtype());
     if (windows.dilated())
         throw ValueError(fmt::format("{}: expected a dilation of 1, got {}", name, windows.dilation.str()));
     const Shape out = pooled_shape(name, x.shape(), windows);
     const bool plain = windows.axes() < 3 && !windows.ceil_mode && windows.divisor_override == 0;
     const Tensor y =
-        is_integer(x.dtype()) ? of_integers(x, out, windows)
-        : plain
-            ? of_reals(x, out, windows)
-            : decomposed_in_f32(
-                  [&](const std::vector<Tensor>& in) { return std::vector{of_reals(in[0], out, windows)}; }, {x})[0];
-    return as_given(y, is_single(given, windows.axes()));
+        is_integer(x.dtype()) ? integer_avg_pool(x, out, windows)
+        : plain               ? float_avg_pool(x, out, windows)
+                              : decomposed_in_f32(
+                      [&](const std::vector<Tensor>& in) { return std::vector{float_avg_pool(in[0], out, windows)}; },
+                      {x})[0];
+    return drop_batch_if(y, is_unbatched(input, windows.axes()));
 }
 
 }  // namespace detail

@@ -18,23 +18,23 @@ namespace detail {
 namespace {
 
 /// Converts flat indices in padded planes to indices in x.
-Tensor narrowed(const Tensor& places, std::int64_t from, std::int64_t to) {
-    return from == to ? places : places - floor_divide(places, from) * (from - to);
+Tensor unpadded_indices(const Tensor& indices, std::int64_t from, std::int64_t to) {
+    return from == to ? indices : indices - floor_divide(indices, from) * (from - to);
 }
 
-/// x (N, C, [D,] H, W), with windows that stay within the ends. @param lines of the window along H and W
-MaxPooled by_kernels(const Tensor& x, const Shape& out, const PoolWindows& windows, bool with_indices) {
-    const auto last_two = [](const Dims& of) { return Size2(of.rank() == 1 ? 1 : of[-2], of[-1]); };
-    const auto none_above = [&](const Dims& of, std::int64_t none) {
-        return of.rank() == 1 ? Size2(none, of[0]) : last_two(of);
+/// x (N, C, [D,] H, W), with windows that stay within the ends
+MaxPooled max_pool_by_planes(const Tensor& x, const Shape& out, const PoolWindows& windows, bool with_indices) {
+    const auto last_two = [](const Dims& dims) { return Size2(dims.rank() == 1 ? 1 : dims[-2], dims[-1]); };
+    const auto size_2d = [&](const Dims& dims, std::int64_t fallback) {
+        return dims.rank() == 1 ? Size2(fallback, dims[0]) : last_two(dims);
     };
     const Shape& in = x.shape();
     const bool line = windows.axes() == 1, volume = windows.axes() == 3;
     const std::int64_t depth = volume ? in[2] : 1, height = line ? 1 : in[-2];
     const MaxPooled planes = max_pool_planes(reshape(x, {in[0], in[1] * depth, height, in[-1]}),
-                                             {.kernel_size = none_above(windows.kernel_size, 1),
-                                              .stride = none_above(windows.stride, 1),
-                                              .padding = none_above(windows.padding, 0)});
+                                             {.kernel_size = size_2d(windows.kernel_size, 1),
+                                              .stride = size_2d(windows.stride, 1),
+                                              .padding = size_2d(windows.padding, 0)});
     if (!volume)
         return {reshape(planes.values, out), with_indices ? reshape(planes.indices.to(DType::i64), out) : Tensor()};
     const std::int64_t area = out[3] * out[4];
@@ -42,54 +42,56 @@ MaxPooled by_kernels(const Tensor& x, const Shape& out, const PoolWindows& windo
                                               {.kernel_size = {windows.kernel_size[0], 1},
                                                .stride = {windows.stride[0], 1},
                                                .padding = {windows.padding[0], 0}});
-    MaxPooled both{reshape(volumes.values, out), Tensor()};
-    if (!with_indices) return both;
+    MaxPooled pooled{reshape(volumes.values, out), Tensor()};
+    if (!with_indices) return pooled;
     // Slice of each maximum, and its index in the slice.
-    const Tensor of_slices = reshape(volumes.indices.to(DType::i64), {in[0], in[1], out[2], area});
-    const Tensor within = at_places(reshape(planes.indices.to(DType::i64), {in[0], in[1], depth, area}), of_slices);
-    both.indices = reshape(floor_divide(of_slices, area) * (in[3] * in[4]) + within, out);
-    return both;
+    const Tensor slice_indices = reshape(volumes.indices.to(DType::i64), {in[0], in[1], out[2], area});
+    const Tensor plane_indices =
+        gather_at(reshape(planes.indices.to(DType::i64), {in[0], in[1], depth, area}), slice_indices);
+    pooled.indices = reshape(floor_divide(slice_indices, area) * (in[3] * in[4]) + plane_indices, out);
+    return pooled;
 }
 
 }  // namespace
 
-MaxPooled max_pooled(const char* name, const Tensor& given, const PoolWindows& windows, bool with_indices) {
-    const Tensor x = pool_input(name, given, windows.axes());
+MaxPooled max_pooled(const char* name, const Tensor& input, const PoolWindows& windows, bool with_indices) {
+    const Tensor x = pool_input(name, input, windows.axes());
     if (!is_integer(x.dtype())) ops::require_real(name, "x", x.dtype());
     const Shape out = pooled_shape(name, x.shape(), windows);
-    const bool single = is_single(given, windows.axes());
-    const auto returned = [&](const MaxPooled& both) {
-        return MaxPooled{as_given(both.values, single),
-                         both.indices.defined() ? as_given(both.indices, single) : both.indices};
+    const bool unbatched = is_unbatched(input, windows.axes());
+    const auto unbatch = [&](const MaxPooled& pooled) {
+        return MaxPooled{drop_batch_if(pooled.values, unbatched),
+                         pooled.indices.defined() ? drop_batch_if(pooled.indices, unbatched) : pooled.indices};
     };
     if (windows.dilated() || is_integer(x.dtype())) {
         std::vector<WindowTable> tables;
         for (int axis = 0; axis < windows.axes(); ++axis)
-            tables.push_back(moved_windows(windows, axis, x.shape()[2 + axis], out[2 + axis], x.device()));
-        return returned(max_by_tables(x, tables));
+            tables.push_back(strided_windows(windows, axis, x.shape()[2 + axis], out[2 + axis], x.device()));
+        return unbatch(max_by_tables(x, tables));
     }
     // The part of a last window beyond the end is padded with the lowest value.
     Dims before = Dims::filled(x.rank(), 0), after = before;
-    bool over = false;
+    bool extends = false;
     for (int axis = 0; axis < windows.axes(); ++axis) {
-        const std::int64_t wanted = (out[2 + axis] - 1) * windows.stride[axis] + windows.kernel_size[axis];
-        after[2 + axis] = std::max<std::int64_t>(0, wanted - 2 * windows.padding[axis] - x.shape()[2 + axis]);
-        over = over || after[2 + axis] > 0;
+        const std::int64_t needed = (out[2 + axis] - 1) * windows.stride[axis] + windows.kernel_size[axis];
+        after[2 + axis] = std::max<std::int64_t>(0, needed - 2 * windows.padding[axis] - x.shape()[2 + axis]);
+        extends = extends || after[2 + axis] > 0;
     }
-    if (!over) return returned(by_kernels(x, out, windows, with_indices));
-    const Tensor longer = pad(x, before, after, -std::numeric_limits<double>::infinity());
-    MaxPooled both = by_kernels(longer, out, windows, with_indices);
+    if (!extends) return unbatch(max_pool_by_planes(x, out, windows, with_indices));
+    const Tensor padded = pad(x, before, after, -std::numeric_limits<double>::infinity());
+    MaxPooled pooled = max_pool_by_planes(padded, out, windows, with_indices);
     if (with_indices) {
-        const Shape &from = longer.shape(), &to = x.shape();
+        const Shape &from = padded.shape(), &to = x.shape();
         if (windows.axes() == 3) {
             const std::int64_t area = from[3] * from[4];
-            const Tensor slices = floor_divide(both.indices, area);
-            both.indices = slices * (to[3] * to[4]) + narrowed(both.indices - slices * area, from[4], to[4]);
+            const Tensor slices = floor_divide(pooled.indices, area);
+            pooled.indices =
+                slices * (to[3] * to[4]) + unpadded_indices(pooled.indices - slices * area, from[4], to[4]);
         } else {
-            both.indices = narrowed(both.indices, from[-1], to[-1]);
+            pooled.indices = unpadded_indices(pooled.indices, from[-1], to[-1]);
         }
     }
-    return returned(both);
+    return unbatch(pooled);
 }
 
 }  // namespace detail
@@ -107,10 +109,10 @@ MaxPooled max_pool(const char* name, const Tensor& x, const PoolParameters<N>& o
                              {"dilation", dilation},
                              {"ceil_mode", options.ceil_mode}});
     call.require_defined({"x"});
-    MaxPooled both = detail::max_pooled(name, x, options, with_indices);
-    if (with_indices) call.results({both.values, both.indices});
-    else both.values = call.result(both.values);
-    return both;
+    MaxPooled pooled = detail::max_pooled(name, x, options, with_indices);
+    if (with_indices) call.results({pooled.values, pooled.indices});
+    else pooled.values = call.result(pooled.values);
+    return pooled;
 }
 
 }  // namespace

@@ -14,17 +14,17 @@ namespace declivity {
 namespace {
 
 template <int N>
-Tensor max_unpool(const char* name, const Tensor& given, const Tensor& indices, const PoolParameters<N>& options,
+Tensor max_unpool(const char* name, const Tensor& input, const Tensor& indices, const PoolParameters<N>& options,
                   const Dims& output_size) {
     const Dims kernel = dims_of(options.kernel_size), stride = dims_of(options.stride),
                padding = dims_of(options.padding);
     const FunctionCall call(
-        name, {{"x", given}, {"indices", indices}},
+        name, {{"x", input}, {"indices", indices}},
         {{"kernel_size", kernel}, {"stride", stride}, {"padding", padding}, {"output_size", output_size}});
     call.require_defined({"x", "indices"});
-    const Tensor x = detail::pool_input(name, given, N);
+    const Tensor x = detail::pool_input(name, input, N);
     ops::require_real(name, "x", x.dtype());
-    ops::require_shape(name, "indices", indices.shape(), given.shape());
+    ops::require_shape(name, "indices", indices.shape(), input.shape());
     detail::require_index(name, indices, x);
     const detail::PoolWindows windows(options);
     detail::require_windows(name, windows);
@@ -32,31 +32,32 @@ Tensor max_unpool(const char* name, const Tensor& given, const Tensor& indices, 
         throw ShapeError(fmt::format("{}: expected an output size of {} numbers, got {}", name, N, output_size.str()));
     Shape out{x.size(0), x.size(1)};
     for (int axis = 0; axis < N; ++axis) {
-        const std::int64_t least =
+        const std::int64_t default_size =
             (x.shape()[2 + axis] - 1) * windows.stride[axis] - 2 * windows.padding[axis] + kernel[axis];
-        out.push_back(output_size.empty() ? least : output_size[axis]);
-        if (out[2 + axis] < 1 || out[2 + axis] <= least - windows.stride[axis] ||
-            out[2 + axis] >= least + windows.stride[axis])
-            throw ShapeError(
-                fmt::format("{}: expected an output size of more than {} and less than {} along axis {}, got "
-                            "{}",
-                            name, least - windows.stride[axis], least + windows.stride[axis], axis, out[2 + axis]));
+        out.push_back(output_size.empty() ? default_size : output_size[axis]);
+        if (out[2 + axis] < 1 || out[2 + axis] <= default_size - windows.stride[axis] ||
+            out[2 + axis] >= default_size + windows.stride[axis])
+            throw ShapeError(fmt::format(
+                "{}: expected an output size of more than {} and less than {} along axis {}, got "
+                "{}",
+                name, default_size - windows.stride[axis], default_size + windows.stride[axis], axis, out[2 + axis]));
     }
     const std::int64_t planes = out[0] * out[1];
-    const std::int64_t size = planes == 0 ? 0 : out.numel() / planes, held = planes == 0 ? 0 : x.numel() / planes;
-    const Tensor places = reshape(indices.to(DType::i64), {planes, held});
-    const Tensor rows = reshape(x, {planes, held});
-    const Tensor y = scatter(zeros({planes, size}, {x.dtype(), x.device()}), 1, places, rows.detach());
+    const std::int64_t size = planes == 0 ? 0 : out.numel() / planes, input_size = planes == 0 ? 0 : x.numel() / planes;
+    const Tensor flat_index = reshape(indices.to(DType::i64), {planes, input_size});
+    const Tensor rows = reshape(x, {planes, input_size});
+    const Tensor y = scatter(zeros({planes, size}, {x.dtype(), x.device()}), 1, flat_index, rows.detach());
     // Like PyTorch: if several maxima go to one index, each gets the whole gradient, since overlapping windows found
     // the same element.
-    const Tensor joined = attach_backward(
+    const Tensor unpooled = attach_backward(
         name, {rows}, y.value(),
-        [places = Saved(places), size](const GradientContext& context) {
-            const Tensor at = places.get("max_unpool"), there = (at >= -size) & (at < size);
-            return std::vector{where(there, gather(context.gradient(), 1, where(there, at, 0)), 0)};
+        [flat_index = Saved(flat_index), size](const GradientContext& context) {
+            const Tensor saved_index = flat_index.get("max_unpool"),
+                         valid = (saved_index >= -size) & (saved_index < size);
+            return std::vector{where(valid, gather(context.gradient(), 1, where(valid, saved_index, 0)), 0)};
         },
         RuleKind::differentiable);
-    return call.result(detail::as_given(reshape(joined, out), detail::is_single(given, N)));
+    return call.result(detail::drop_batch_if(reshape(unpooled, out), detail::is_unbatched(input, N)));
 }
 
 }  // namespace

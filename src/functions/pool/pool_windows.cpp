@@ -20,9 +20,9 @@ namespace {
 
 constexpr const char* kAxes[] = {"C, L", "C, H, W", "C, D, H, W"};
 
-std::string sizes(const Dims& numbers) { return fmt::format("{}", fmt::join(numbers.begin(), numbers.end(), " x ")); }
+std::string sizes(const Dims& dims) { return fmt::format("{}", fmt::join(dims.begin(), dims.end(), " x ")); }
 
-Tensor counted(std::int64_t count, const Device& device) { return arange(0, count, 1, {DType::i64, device}); }
+Tensor index_range(std::int64_t count, const Device& device) { return arange(0, count, 1, {DType::i64, device}); }
 
 }  // namespace
 
@@ -38,7 +38,7 @@ void require_windows(std::string_view name, const PoolWindows& windows) {
     for (int axis = 0; axis < windows.axes(); ++axis) {
         const std::int64_t kernel = windows.kernel_size[axis], padding = windows.padding[axis];
         if (kernel < 1 || windows.stride[axis] < 1 || windows.dilation[axis] < 1 || padding < 0 ||
-            padding > windows.reach(axis) / 2)
+            padding > windows.extent(axis) / 2)
             throw ValueError(
                 fmt::format("{}: expected a kernel size of at least 1, a stride of at least 0 (0: the kernel size){} "
                             "and a padding of "
@@ -62,8 +62,9 @@ Shape pooled_shape(std::string_view name, const Shape& x, const PoolWindows& win
     std::int64_t plane = 1;
     for (int axis = 0; axis < windows.axes(); ++axis) {
         const std::int64_t size = x[2 + axis], stride = windows.stride[axis], padding = windows.padding[axis];
-        const std::int64_t room = size + 2 * padding - windows.reach(axis) + (windows.ceil_mode ? stride - 1 : 0);
-        out[2 + axis] = room < 0 ? 0 : room / stride + 1;
+        const std::int64_t last_start =
+            size + 2 * padding - windows.extent(axis) + (windows.ceil_mode ? stride - 1 : 0);
+        out[2 + axis] = last_start < 0 ? 0 : last_start / stride + 1;
         // The last window starts within x or the padding before it.
         if (windows.ceil_mode && (out[2 + axis] - 1) * stride >= size + padding) --out[2 + axis];
         if (size < 1 || out[2 + axis] < 1)
@@ -77,65 +78,65 @@ Shape pooled_shape(std::string_view name, const Shape& x, const PoolWindows& win
     return out;
 }
 
-WindowTable moved_windows(const PoolWindows& windows, int axis, std::int64_t length, std::int64_t count,
-                          const Device& device) {
+WindowTable strided_windows(const PoolWindows& windows, int axis, std::int64_t length, std::int64_t count,
+                            const Device& device) {
     const std::int64_t size = windows.kernel_size[axis], spacing = windows.dilation[axis];
-    const Tensor places = window_indices(count, windows.stride[axis], size, spacing, device) - windows.padding[axis];
-    const Tensor counts = (places >= 0) & (places < length);
+    const Tensor indices = window_indices(count, windows.stride[axis], size, spacing, device) - windows.padding[axis];
+    const Tensor valid = (indices >= 0) & (indices < length);
     // The first valid index of a window.
-    const Tensor begin = slice(places, 1, 0, 1);
+    const Tensor begin = slice(indices, 1, 0, 1);
     const Tensor first = begin + floor_divide(maximum(-begin, 0) + (spacing - 1), spacing) * spacing;
-    return {where(counts, places, clamp(first, 0, length - 1)), counts, count, size};
+    return {where(valid, indices, clamp(first, 0, length - 1)), valid, count, size};
 }
 
 WindowTable adaptive_windows(std::int64_t length, std::int64_t count, const Device& device) {
     std::int64_t size = 1;
     for (std::int64_t i = 0; i < count; ++i)
         size = std::max(size, ceil_div((i + 1) * length, count) - i * length / count);
-    const Tensor number = reshape(counted(count, device), {count, 1});
-    const Tensor begin = floor_divide(number * length, count);
-    const Tensor end = floor_divide((number + 1) * length + (count - 1), count);
-    const Tensor places = begin + reshape(counted(size, device), {1, size});
-    return {minimum(places, end - 1), places < end, count, size};
+    const Tensor window = reshape(index_range(count, device), {count, 1});
+    const Tensor begin = floor_divide(window * length, count);
+    const Tensor end = floor_divide((window + 1) * length + (count - 1), count);
+    const Tensor indices = begin + reshape(index_range(size, device), {1, size});
+    return {minimum(indices, end - 1), indices < end, count, size};
 }
 
-Tensor by_table(const Tensor& x, int axis, const WindowTable& table) {
+Tensor gather_windows(const Tensor& x, int axis, const WindowTable& table) {
     Shape shape;
     for (int i = 0; i < x.rank(); ++i) {
         shape.push_back(i == axis ? table.windows : x.shape()[i]);
         if (i == axis) shape.push_back(table.size);
     }
-    return reshape(index_select(x, axis, reshape(table.places, {table.windows * table.size})), shape);
+    return reshape(index_select(x, axis, reshape(table.indices, {table.windows * table.size})), shape);
 }
 
-Tensor at_places(const Tensor& x, const Tensor& places) {
-    std::int64_t size = 1, taken = 1;
+Tensor gather_at(const Tensor& x, const Tensor& indices) {
+    std::int64_t size = 1, count = 1;
     for (int axis = 2; axis < x.rank(); ++axis) {
         size *= x.shape()[axis];
-        taken *= places.shape()[axis];
+        count *= indices.shape()[axis];
     }
     const std::int64_t planes = x.size(0) * x.size(1);
-    return reshape(gather(reshape(x, {planes, size}), 1, reshape(places, {planes, taken})), places.shape());
+    return reshape(gather(reshape(x, {planes, size}), 1, reshape(indices, {planes, count})), indices.shape());
 }
 
 MaxPooled max_by_tables(const Tensor& x, const std::vector<WindowTable>& tables) {
-    Tensor places;
+    Tensor indices;
     {
         const NoGrad no_grad;
         Shape plane{1, 1};
         for (int axis = 2; axis < x.rank(); ++axis) plane.push_back(x.shape()[axis]);
         Tensor values = x.detach();
-        places = expand(reshape(counted(plane.numel(), x.device()), plane), x.shape());
+        indices = expand(reshape(index_range(plane.numel(), x.device()), plane), x.shape());
         // The last axis first, so that the first of equal elements in memory order is found.
         for (int axis = x.rank() - 1; axis >= 2; --axis) {
             const WindowTable& table = tables[static_cast<std::size_t>(axis - 2)];
-            const Tensor all = by_table(values, axis, table);
-            const Tensor best = argmax(all, axis + 1, true);
-            values = squeeze(gather(all, axis + 1, best), {axis + 1});
-            places = squeeze(gather(by_table(places, axis, table), axis + 1, best), {axis + 1});
+            const Tensor elements = gather_windows(values, axis, table);
+            const Tensor best = argmax(elements, axis + 1, true);
+            values = squeeze(gather(elements, axis + 1, best), {axis + 1});
+            indices = squeeze(gather(gather_windows(indices, axis, table), axis + 1, best), {axis + 1});
         }
     }
-    return {at_places(x, places), places};
+    return {gather_at(x, indices), indices};
 }
 
 }  // namespace declivity::detail

@@ -17,20 +17,20 @@ struct PoolWindows {
     std::int64_t divisor_override;
 
     template <int N>
-    PoolWindows(const PoolParameters<N>& of)  // NOLINT: the same without its rank
-        : kernel_size(dims_of(of.kernel_size)),
-          stride(dims_of(of.stride)),
-          padding(dims_of(of.padding)),
-          dilation(dims_of(of.dilation)),
-          ceil_mode(of.ceil_mode),
-          count_include_pad(of.count_include_pad),
-          divisor_override(of.divisor_override) {
+    PoolWindows(const PoolParameters<N>& parameters)  // NOLINT: the same without its rank
+        : kernel_size(dims_of(parameters.kernel_size)),
+          stride(dims_of(parameters.stride)),
+          padding(dims_of(parameters.padding)),
+          dilation(dims_of(parameters.dilation)),
+          ceil_mode(parameters.ceil_mode),
+          count_include_pad(parameters.count_include_pad),
+          divisor_override(parameters.divisor_override) {
         for (int axis = 0; axis < N; ++axis)
             if (stride[axis] == 0) stride[axis] = kernel_size[axis];
     }
     [[nodiscard]] int axes() const { return kernel_size.rank(); }
     /// Extent from the first to the last element of a window.
-    [[nodiscard]] std::int64_t reach(int axis) const { return (kernel_size[axis] - 1) * dilation[axis] + 1; }
+    [[nodiscard]] std::int64_t extent(int axis) const { return (kernel_size[axis] - 1) * dilation[axis] + 1; }
     [[nodiscard]] bool dilated() const;
     [[nodiscard]] bool is_padded() const;
 };
@@ -45,22 +45,22 @@ Shape pooled_shape(std::string_view name, const Shape& x, const PoolWindows& win
 /// Windows of one axis that differ in size, or extend over the ends: for each of `windows` the indices of `size`
 /// elements, i64, and whether each is valid.
 struct WindowTable {
-    Tensor places, counts;  ///< (windows, size); an invalid index repeats another one of the window
+    Tensor indices, valid;  ///< (windows, size); an invalid index repeats another one of the window
     std::int64_t windows, size;
 };
 /// Windows at a constant stride.
-WindowTable moved_windows(const PoolWindows& windows, int axis, std::int64_t length, std::int64_t count,
-                          const Device& device);
+WindowTable strided_windows(const PoolWindows& windows, int axis, std::int64_t length, std::int64_t count,
+                            const Device& device);
 /// Window i covers floor(i length / count) to ceil((i + 1) length / count).
 WindowTable adaptive_windows(std::int64_t length, std::int64_t count, const Device& device);
 /// Gathers the elements of an axis by a table: the axis becomes two, windows and elements.
-Tensor by_table(const Tensor& x, int axis, const WindowTable& table);
+Tensor gather_windows(const Tensor& x, int axis, const WindowTable& table);
 
 /// Maximum of each window of a batch by a table for each spatial axis, and its index (i64): composed of other
 /// functions, for any type and any windows.
 MaxPooled max_by_tables(const Tensor& x, const std::vector<WindowTable>& tables);
 /// Elements of the planes of x at these flat indices, in the shape of the indices.
-Tensor at_places(const Tensor& x, const Tensor& places);
+Tensor gather_at(const Tensor& x, const Tensor& indices);
 
 /// max_pool2d of a batch by its kernels, with indices of type i32; no dilation or partial windows.
 MaxPooled max_pool_planes(const Tensor& x, const ops::Pool2dParameters& windows);

@@ -18,14 +18,14 @@ namespace declivity {
 /// The mask is regenerated from the same random call in backward, so only the call is saved for the gradient.
 Tensor detail::dropped(const Tensor& x, double probability, const ops::RandomCall& random) {
     const DType dtype = x.dtype(), compute = compute_type(dtype);
-    const auto as = [](const ops::Expression& from, DType to) {
+    const auto cast_to = [](const ops::Expression& from, DType to) {
         return from.dtype() == to ? from : ops::Expression::cast(from, to);
     };
-    const ops::Expression inputs[] = {as(x.value(), compute),
+    const ops::Expression inputs[] = {cast_to(x.value(), compute),
                                       ops::random_bernoulli(compute, x.shape(), probability, random)};
     const Scalar scale[] = {probability < 1 ? 1 / (1 - probability) : 0};
     const ops::LazyArray result =
-        ops::make_lazy(as(ops::Expression::apply(Function::dropout, inputs, scale), dtype), x.device());
+        ops::make_lazy(cast_to(ops::Expression::apply(Function::dropout, inputs, scale), dtype), x.device());
     return attach_backward(
         "dropout", {x}, result,
         [probability, random](const GradientContext& context) {

@@ -21,10 +21,10 @@ void check(const char* function, const Tensor& x, double p, const MaybeGenerator
                                       x.device().name(), generator->device().name()));
 }
 
-/// Mask of 1 for each kept channel and 0 otherwise, over the first `kept` axes.
-Tensor channels(const Tensor& x, int kept, double p, const MaybeGenerator& generator) {
+/// Bernoulli mask over the first `leading_axes` axes: 1 for each kept channel and 0 otherwise.
+Tensor channel_mask(const Tensor& x, int leading_axes, double p, const MaybeGenerator& generator) {
     Shape shape = x.shape();
-    for (int axis = kept; axis < x.rank(); ++axis) shape[axis] = 1;
+    for (int axis = leading_axes; axis < x.rank(); ++axis) shape[axis] = 1;
     return bernoulli(shape, 1 - p, {x.dtype(), x.device()}, generator);
 }
 
@@ -37,23 +37,24 @@ Tensor dropped(const char* function, const Tensor& x, double p, const MaybeGener
         throw ShapeError(
             fmt::format("{}: expected x of {} or {} axes, got shape {}", function, rank - 1, rank, x.shape().str()));
     if (p == 0) return call.result(x);
-    const Tensor mask = channels(x, x.rank() == rank ? 2 : unbatched, p, generator);
+    const Tensor mask = channel_mask(x, x.rank() == rank ? 2 : unbatched, p, generator);
     return call.result(x * mask * (p < 1 ? 1 / (1 - p) : 0));
 }
 
-/// @param kept leading axes whose elements are dropped or kept as a whole
-Tensor alpha_dropped(const char* function, const Tensor& x, double p, const MaybeGenerator& generator, int kept) {
+/// @param leading_axes number of leading axes whose elements are dropped or kept as a whole
+Tensor alpha_dropped(const char* function, const Tensor& x, double p, const MaybeGenerator& generator,
+                     int leading_axes) {
     const FunctionCall call(function, {{"x", x}}, {{"p", p}});
     call.require_defined({"x"});
     check(function, x, p, generator);
-    if (kept > x.rank())
+    if (leading_axes > x.rank())
         throw ShapeError(
             fmt::format("{}: expected x of 2 axes (N, C) or more, got shape {}", function, x.shape().str()));
     if (p == 0) return call.result(x);
     if (p == 1) return call.result(x * 0.0);
     constexpr double low = -1.7580993408473766;  // the limit of selu, -scale * alpha
     const double a = 1 / std::sqrt((1 - p) * (1 + p * low * low)), b = -a * low * p;
-    const Tensor mask = channels(x, kept, p, generator);
+    const Tensor mask = channel_mask(x, leading_axes, p, generator);
     return call.result((x * mask + (1.0 - mask) * low) * a + b);
 }
 

@@ -34,8 +34,8 @@ void require_floating(std::string_view function, const TensorOptions& options) {
                         function, name_of(options.dtype)));
 }
 
-/// Destination of random numbers.
-Device place_of(std::string_view function, const TensorOptions& options, const std::optional<Generator>& generator) {
+/// Device of a tensor of random numbers.
+Device device_for(std::string_view function, const TensorOptions& options, const std::optional<Generator>& generator) {
     if (generator && options.device && !(*options.device == generator->device()))
         throw DeviceError(fmt::format("{}: expected a generator on the tensor's device '{}', got one on '{}'", function,
                                       options.device->name(), generator->device().name()));
@@ -43,16 +43,16 @@ Device place_of(std::string_view function, const TensorOptions& options, const s
 }
 
 /// Random numbers are generated in f32 or f64; other types are converted.
-template <class Numbers>
+template <class MakeExpression>
 Tensor random(std::string_view function, const Shape& shape, const TensorOptions& options,
-              const std::optional<Generator>& generator, Numbers&& numbers) {
-    const Device device = place_of(function, options, generator);
+              const std::optional<Generator>& generator, MakeExpression&& make_expression) {
+    const Device device = device_for(function, options, generator);
     const DType dtype = options.dtype == DType::f64 ? DType::f64 : DType::f32;
     ops::require_supported(device, dtype);
     (void)ops::bytes_of(shape, dtype, function);
     const ops::RandomCall call =
         generator ? generator->take(function, dtype, shape) : ops::take_random(device, dtype, shape.numel());
-    return Tensor(ops::make_lazy(numbers(dtype, call), device)).to(options.dtype);
+    return Tensor(ops::make_lazy(make_expression(dtype, call), device)).to(options.dtype);
 }
 
 /// @throws ValueError unless the type represents the number exactly
@@ -79,9 +79,10 @@ Tensor uniform(const Shape& shape, double low, double high, const TensorOptions&
     const FunctionCall call("uniform", {}, {{"shape", shape}, {"low", low}, {"high", high}, type_of(options)});
     if (!(low <= high) || !std::isfinite(low) || !std::isfinite(high))
         throw ValueError(fmt::format("uniform: expected finite bounds, low <= high, got {} and {}", low, high));
-    return call.result(random("uniform", shape, options, generator, [&](DType dtype, const ops::RandomCall& numbers) {
-        return ops::random_uniform(dtype, shape, low, high, numbers);
-    }));
+    return call.result(
+        random("uniform", shape, options, generator, [&](DType dtype, const ops::RandomCall& random_call) {
+            return ops::random_uniform(dtype, shape, low, high, random_call);
+        }));
 }
 
 Tensor normal(const Shape& shape, double mean, double std, const TensorOptions& options,
@@ -91,24 +92,25 @@ Tensor normal(const Shape& shape, double mean, double std, const TensorOptions& 
     if (!(std >= 0) || !std::isfinite(std) || !std::isfinite(mean))
         throw ValueError(
             fmt::format("normal: expected a finite mean and a std of at least 0, got {} and {}", mean, std));
-    return call.result(random("normal", shape, options, generator, [&](DType dtype, const ops::RandomCall& numbers) {
-        return ops::random_normal(dtype, shape, mean, std, numbers);
-    }));
+    return call.result(
+        random("normal", shape, options, generator, [&](DType dtype, const ops::RandomCall& random_call) {
+            return ops::random_normal(dtype, shape, mean, std, random_call);
+        }));
 }
 
 Tensor rand(const Shape& shape, const TensorOptions& options, const std::optional<Generator>& generator) {
     const FunctionCall call("rand", {}, {{"shape", shape}, type_of(options)});
     require_floating("rand", options);
-    return call.result(random("rand", shape, options, generator, [&](DType dtype, const ops::RandomCall& numbers) {
-        return ops::random_uniform(dtype, shape, 0, 1, numbers);
+    return call.result(random("rand", shape, options, generator, [&](DType dtype, const ops::RandomCall& random_call) {
+        return ops::random_uniform(dtype, shape, 0, 1, random_call);
     }));
 }
 
 Tensor randn(const Shape& shape, const TensorOptions& options, const std::optional<Generator>& generator) {
     const FunctionCall call("randn", {}, {{"shape", shape}, type_of(options)});
     require_floating("randn", options);
-    return call.result(random("randn", shape, options, generator, [&](DType dtype, const ops::RandomCall& numbers) {
-        return ops::random_normal(dtype, shape, 0, 1, numbers);
+    return call.result(random("randn", shape, options, generator, [&](DType dtype, const ops::RandomCall& random_call) {
+        return ops::random_normal(dtype, shape, 0, 1, random_call);
     }));
 }
 
@@ -117,26 +119,27 @@ Tensor bernoulli(const Shape& shape, double probability, const TensorOptions& op
     const FunctionCall call("bernoulli", {}, {{"shape", shape}, {"probability", probability}, type_of(options)});
     if (!(probability >= 0 && probability <= 1))
         throw ValueError(fmt::format("bernoulli: expected a probability in [0, 1], got {}", probability));
-    return call.result(random("bernoulli", shape, options, generator, [&](DType dtype, const ops::RandomCall& numbers) {
-        return ops::random_bernoulli(dtype, shape, probability, numbers);
-    }));
+    return call.result(
+        random("bernoulli", shape, options, generator, [&](DType dtype, const ops::RandomCall& random_call) {
+            return ops::random_bernoulli(dtype, shape, probability, random_call);
+        }));
 }
 
 Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape, const TensorOptions& options,
                const std::optional<Generator>& generator) {
     const FunctionCall call("randint", {}, {{"low", low}, {"high", high}, {"shape", shape}, type_of(options)});
-    constexpr std::uint64_t most = std::uint64_t{1} << 48;
-    if (low >= high || static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low) > most)
+    constexpr std::uint64_t max_range = std::uint64_t{1} << 48;
+    if (low >= high || static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low) > max_range)
         throw ValueError(fmt::format(
             "randint: expected low < high, and at most 2^48 numbers between them, got {} and {}", low, high));
     require_holds("randint", options.dtype, low);
     require_holds("randint", options.dtype, high - 1);
     // Two of 24 bits, which floats represent exactly.
-    const TensorOptions of_bits{DType::f32, place_of("randint", options, generator)};
+    const TensorOptions bit_options{DType::f32, device_for("randint", options, generator)};
     const auto bits = [&] {
-        return random("randint", shape, of_bits, generator,
-                      [&](DType dtype, const ops::RandomCall& numbers) {
-                          return ops::random_uniform(dtype, shape, 0, 0x1p24, numbers);
+        return random("randint", shape, bit_options, generator,
+                      [&](DType dtype, const ops::RandomCall& random_call) {
+                          return ops::random_uniform(dtype, shape, 0, 0x1p24, random_call);
                       })
             .to(DType::i64);
     };
@@ -149,11 +152,11 @@ Tensor randperm(std::int64_t n, const TensorOptions& options, const std::optiona
     if (n < 0 || n > std::int64_t{1} << 32)
         throw ValueError(fmt::format("randperm: expected n from 0 to 2^32, got {}", n));
     require_holds("randperm", options.dtype, std::max<std::int64_t>(0, n - 1));
-    const Device device = place_of("randperm", options, generator);
-    const Generator from = generator ? *generator : Generator::default_of(device);
+    const Device device = device_for("randperm", options, generator);
+    const Generator source = generator ? *generator : Generator::default_of(device);
     std::vector<std::int64_t> order(static_cast<std::size_t>(n));
     std::iota(order.begin(), order.end(), 0);
-    from.take_on_host("randperm", [&](const ops::RandomPosition& position) {
+    source.take_on_host("randperm", [&](const ops::RandomPosition& position) {
         // Element i is swapped with one that is not before it, by two 32-bit words.
         std::array<std::uint32_t, 4> words{};
         for (std::uint64_t i = 0; i < order.size(); ++i) {

@@ -27,15 +27,16 @@ std::vector<Tensor> decomposed(const std::vector<Tensor>& in) {
 
 std::vector<Tensor> apply_gates(const Tensor& a, const Tensor& b, const Tensor& c) {
     if (detail::by_decomposition()) return detail::decomposed_in_f32(decomposed, {a, b, c});
-    const auto made = ops::lstm_cell(a.dense_view(), b.dense_view(), c.dense_view());
+    const auto forward = ops::lstm_cell(a.dense_view(), b.dense_view(), c.dense_view());
     return attach_backward(
-        "lstm_cell", {a, b, c}, {made.hidden, made.cell},
+        "lstm_cell", {a, b, c}, {forward.hidden, forward.cell},
         [a = Saved(a), b = Saved(b), c = Saved(c)](const GradientContext& context) {
-            const auto kept = [](const Saved& saved) { return saved.get("lstm_cell").dense_view(); };
-            const auto [gates, cell] = ops::lstm_cell_backward(
-                kept(a), kept(b), kept(c), context.gradient(0).dense_view(), context.gradient(1).dense_view());
-            const Tensor of_gates(gates);
-            return std::vector{of_gates, of_gates, context.needs(2) ? Tensor(cell) : Tensor()};
+            const auto saved_view = [](const Saved& saved) { return saved.get("lstm_cell").dense_view(); };
+            const auto [gates, cell] =
+                ops::lstm_cell_backward(saved_view(a), saved_view(b), saved_view(c), context.gradient(0).dense_view(),
+                                        context.gradient(1).dense_view());
+            const Tensor grad_gates(gates);
+            return std::vector{grad_gates, grad_gates, context.needs(2) ? Tensor(cell) : Tensor()};
         },
         decomposed);
 }
@@ -73,12 +74,12 @@ LstmState lstm_cell(const Tensor& x, const LstmState& state, const Tensor& weigh
     for (const auto& [what, tensor] : others)
         if (tensor->defined())
             ops::require_alike(name, "x", x.dtype(), x.device(), what, tensor->dtype(), tensor->device());
-    const std::vector<Tensor> made = detail::decomposed_in_f32(
+    const std::vector<Tensor> next_state = detail::decomposed_in_f32(
         [](const std::vector<Tensor>& in) {
             return apply_gates(linear(in[0], in[3], in[5]), linear(in[1], in[4], in[6]), in[2]);
         },
         {x, h, c, weight_ih, weight_hh, bias_ih, bias_hh});
-    LstmState next{made[0], made[1]};
+    LstmState next{next_state[0], next_state[1]};
     call.results({next.hidden, next.cell});
     return next;
 }

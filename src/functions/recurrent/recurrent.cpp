@@ -34,18 +34,20 @@ struct Kind {
 enum Input : std::size_t { kGates, kWeight, kHidden, kCell, kBias, kLengths, kProjection, kPeephole };
 
 /// One step of all rows, from the gate pre-activations a (N, G H); the cell is undefined except for an LSTM.
-LstmState stepped(const Kind& kind, const Tensor& a, const LstmState& state, const std::vector<Tensor>& in) {
+LstmState step(const Kind& kind, const Tensor& a, const LstmState& state, const std::vector<Tensor>& in) {
     const Tensor &weight = in[kWeight], &h = state.hidden, &c = state.cell;
-    const auto gate_of = [](const Tensor& all, std::int64_t i, std::int64_t count) {
-        const std::int64_t n = all.size(-1) / count;
-        return slice(all, -1, i * n, (i + 1) * n);
+    const auto gate_of = [](const Tensor& gates, std::int64_t i, std::int64_t count) {
+        const std::int64_t n = gates.size(-1) / count;
+        return slice(gates, -1, i * n, (i + 1) * n);
     };
-    const auto product = [&](const Tensor& of, const Tensor& with) { return matmul(of, transpose(with, 0, 1)); };
+    const auto product = [&](const Tensor& states, const Tensor& matrix) {
+        return matmul(states, transpose(matrix, 0, 1));
+    };
     if (kind.cell == RecurrentCell::gru) {
         const Tensor &bias = in[kBias], r_z = slice(weight, 0, 0, 2 * h.size(1)),
-                     of_n = slice(weight, 0, 2 * h.size(1), 3 * h.size(1)), s = product(h, r_z);
+                     weight_n = slice(weight, 0, 2 * h.size(1), 3 * h.size(1)), s = product(h, r_z);
         const Tensor r = sigmoid(gate_of(a, 0, 3) + gate_of(s, 0, 2)), z = sigmoid(gate_of(a, 1, 3) + gate_of(s, 1, 2));
-        const Tensor inner = kind.reset_after ? r * (product(h, of_n) + bias) : product(r * h, of_n) + bias;
+        const Tensor inner = kind.reset_after ? r * (product(h, weight_n) + bias) : product(r * h, weight_n) + bias;
         const Tensor n = tanh(gate_of(a, 2, 3) + inner);
         return {n + z * (h - n), {}};
     }
@@ -67,7 +69,7 @@ std::vector<Tensor> decomposed(const Kind& kind, const std::vector<Tensor>& in) 
     std::vector<Tensor> y(static_cast<std::size_t>(steps));
     for (std::int64_t i = 0; i < steps; ++i) {
         const std::int64_t t = kind.reverse ? steps - 1 - i : i;
-        LstmState next = stepped(kind, select(in[kGates], 0, t), state, in);
+        LstmState next = step(kind, select(in[kGates], 0, t), state, in);
         Tensor& out = y[static_cast<std::size_t>(t)];
         out = next.hidden;
         if (in[kLengths].defined()) {
@@ -95,47 +97,47 @@ ops::RecurrentOperands operands_of(const std::vector<Tensor>& in) {
 /// Gradient for the recurrent weight: gradients of the products (T, N, G H) times the states before each step.
 Tensor weight_gradient(const Kind& kind, const std::vector<Tensor>& in, const Tensor& products, const Tensor& y) {
     const std::int64_t steps = y.size(0);
-    const auto times = [](const Tensor& of, const Tensor& states) {
-        return matmul(transpose(flatten(of, 0, -2), 0, 1), flatten(states, 0, -2));
+    const auto times = [](const Tensor& gradients, const Tensor& states) {
+        return matmul(transpose(flatten(gradients, 0, -2), 0, 1), flatten(states, 0, -2));
     };
     const Tensor start = unsqueeze(in[kHidden], 0);
-    const auto before = [&](std::int64_t from, std::int64_t to) { return slice(y, 0, from, to); };
+    const auto previous_states = [&](std::int64_t from, std::int64_t to) { return slice(y, 0, from, to); };
     if (!kind.reverse || !in[kLengths].defined())
-        return times(products,
-                     kind.reverse ? concat({before(1, steps), start}, 0) : concat({start, before(0, steps - 1)}, 0));
+        return times(products, kind.reverse ? concat({previous_states(1, steps), start}, 0)
+                                            : concat({start, previous_states(0, steps - 1)}, 0));
     // Reversed sequences start at their own length.
-    const Tensor place = reshape(clamp(in[kLengths] - 1, 0, steps - 1).to(DType::i64), {1, y.size(1), 1});
-    const Tensor first = take_along_axis(products, broadcast_to(place, {1, y.size(1), products.size(2)}), 0);
-    const Tensor of_first = times(first, start);
-    if (steps == 1) return of_first;
-    return times(slice(products, 0, 0, steps - 1), before(1, steps)) + of_first;
+    const Tensor last_step = reshape(clamp(in[kLengths] - 1, 0, steps - 1).to(DType::i64), {1, y.size(1), 1});
+    const Tensor first = take_along_axis(products, broadcast_to(last_step, {1, y.size(1), products.size(2)}), 0);
+    const Tensor first_gradient = times(first, start);
+    if (steps == 1) return first_gradient;
+    return times(slice(products, 0, 0, steps - 1), previous_states(1, steps)) + first_gradient;
 }
 
-std::vector<Tensor> by_kernels(const Kind& kind, const std::vector<Tensor>& in) {
+std::vector<Tensor> fused_recurrent(const Kind& kind, const std::vector<Tensor>& in) {
     const bool lstm = kind.cell == RecurrentCell::lstm, gru = kind.cell == RecurrentCell::gru;
-    const ops::RecurrentResults made = ops::recurrent(kind.cell, operands_of(in), kind.reverse);
-    std::vector<ops::LazyArray> results{made.y, made.hidden};
-    if (lstm) results.push_back(made.cell);
+    const ops::RecurrentResults forward = ops::recurrent(kind.cell, operands_of(in), kind.reverse);
+    std::vector<ops::LazyArray> results{forward.y, forward.hidden};
+    if (lstm) results.push_back(forward.cell);
     std::vector<Saved> saved;
-    const bool keeps = any_requires_grad(in);
-    if (keeps) saved.assign(in.begin(), in.end());
+    const bool needs_backward = any_requires_grad(in);
+    if (needs_backward) saved.assign(in.begin(), in.end());
     return attach_backward(
         kind.name, in, results,
-        [kind, lstm, gru, saved = std::move(saved), y = Saved::result(made.y),
-         kept = keeps ? made.kept : ops::LazyArray()](const GradientContext& context) {
-            std::vector<Tensor> kept_in;
-            for (const Saved& item : saved) kept_in.push_back(item.get(kind.name));
+        [kind, lstm, gru, saved = std::move(saved), y = Saved::result(forward.y),
+         workspace = needs_backward ? forward.kept : ops::LazyArray()](const GradientContext& context) {
+            std::vector<Tensor> saved_inputs;
+            for (const Saved& item : saved) saved_inputs.push_back(item.get(kind.name));
             const Tensor states = y.get(kind.name);
-            const ops::RecurrentGradients of = ops::recurrent_backward(
-                kind.cell, operands_of(kept_in), kind.reverse, states.dense_view(), kept ? kept.view() : ops::View(),
-                context.gradient(0).dense_view(), context.gradient(1).dense_view(),
-                lstm ? context.gradient(2).dense_view() : ops::View());
-            const Tensor products(of.products);
-            std::vector<Tensor> gradients(kept_in.size());
-            gradients[kGates] = Tensor(of.gates);
-            gradients[kHidden] = Tensor(of.hidden);
-            if (lstm) gradients[kCell] = Tensor(of.cell);
-            if (context.needs(kWeight)) gradients[kWeight] = weight_gradient(kind, kept_in, products, states);
+            const ops::RecurrentGradients kernel_gradients = ops::recurrent_backward(
+                kind.cell, operands_of(saved_inputs), kind.reverse, states.dense_view(),
+                workspace ? workspace.view() : ops::View(), context.gradient(0).dense_view(),
+                context.gradient(1).dense_view(), lstm ? context.gradient(2).dense_view() : ops::View());
+            const Tensor products(kernel_gradients.products);
+            std::vector<Tensor> gradients(saved_inputs.size());
+            gradients[kGates] = Tensor(kernel_gradients.gates);
+            gradients[kHidden] = Tensor(kernel_gradients.hidden);
+            if (lstm) gradients[kCell] = Tensor(kernel_gradients.cell);
+            if (context.needs(kWeight)) gradients[kWeight] = weight_gradient(kind, saved_inputs, products, states);
             if (gru && context.needs(kBias)) {
                 const std::int64_t units = states.size(2);
                 gradients[kBias] = sum(slice(products, 2, 2 * units, 3 * units), {0, 1});
@@ -145,7 +147,7 @@ std::vector<Tensor> by_kernels(const Kind& kind, const std::vector<Tensor>& in) 
         [kind](const std::vector<Tensor>& inputs) { return decomposed(kind, inputs); });
 }
 
-/// Arguments of a caller.
+/// Arguments of a recurrent layer.
 struct Layer {
     const Tensor &x, &weight_ih, &weight_hh, &bias_ih, &bias_hh;
     Tensor hidden, cell = {};
@@ -167,7 +169,7 @@ void check(const Kind& kind, const Layer& layer) {
         throw ShapeError(
             fmt::format("{}: expected weight_ih ({} H, inputs), got {}", name, gates, layer.weight_ih.shape().str()));
     const std::int64_t width = layer.weight_hr.defined() ? layer.weight_hr.size(0) : units;
-    const std::array<std::tuple<const char*, const Tensor*, Shape>, 8> all{
+    const std::array<std::tuple<const char*, const Tensor*, Shape>, 8> operands{
         {{"weight_ih", &layer.weight_ih, {gates * units, x.size(2)}},
          {"weight_hh", &layer.weight_hh, {gates * units, width}},
          {"bias_ih", &layer.bias_ih, {gates * units}},
@@ -176,7 +178,7 @@ void check(const Kind& kind, const Layer& layer) {
          {"the cell", &layer.cell, {rows, units}},
          {"weight_hr", &layer.weight_hr, {width, units}},
          {"peephole", &layer.peephole, {3 * units}}}};
-    for (const auto& [what, tensor, shape] : all) {
+    for (const auto& [what, tensor, shape] : operands) {
         if (!tensor->defined()) continue;
         ops::require_shape(name, what, tensor->shape(), shape);
         ops::require_alike(name, "x", x.dtype(), x.device(), what, tensor->dtype(), tensor->device());
@@ -196,9 +198,9 @@ std::vector<Tensor> steps_inputs(const Kind& kind, const std::vector<Tensor>& in
     const Tensor &x = in[0], &weight_ih = in[1], &weight_hh = in[2], &bias_ih = in[3], &bias_hh = in[4];
     const std::int64_t units = weight_ih.size(0) / ops::gates_of(kind.cell);
     // Both biases are added to the input product, except the part that the reset gate of a GRU multiplies.
-    Tensor bias = bias_ih, of_n;
+    Tensor bias = bias_ih, bias_n;
     if (kind.cell == RecurrentCell::gru) {
-        of_n = bias_hh.defined() ? slice(bias_hh, 0, 2 * units, 3 * units) : zeros({units}, {x.dtype(), x.device()});
+        bias_n = bias_hh.defined() ? slice(bias_hh, 0, 2 * units, 3 * units) : zeros({units}, {x.dtype(), x.device()});
         if (bias_hh.defined()) {
             const Tensor rest = pad(slice(bias_hh, 0, 0, 2 * units), {0, units});
             bias = bias.defined() ? bias + rest : rest;
@@ -206,7 +208,7 @@ std::vector<Tensor> steps_inputs(const Kind& kind, const std::vector<Tensor>& in
     } else if (bias_hh.defined()) {
         bias = bias.defined() ? bias + bias_hh : bias_hh;
     }
-    return {linear(x, weight_ih, bias), weight_hh, in[5], in[6], of_n, in[7], in[8], in[9]};
+    return {linear(x, weight_ih, bias), weight_hh, in[5], in[6], bias_n, in[7], in[8], in[9]};
 }
 
 std::vector<Tensor> run(const Kind& kind, Layer layer) {
@@ -224,7 +226,7 @@ std::vector<Tensor> run(const Kind& kind, Layer layer) {
     return detail::decomposed_in_f32(
         [&](const std::vector<Tensor>& in) {
             const std::vector<Tensor> inputs = steps_inputs(kind, in);
-            return kernels ? by_kernels(kind, inputs) : decomposed(kind, inputs);
+            return kernels ? fused_recurrent(kind, inputs) : decomposed(kind, inputs);
         },
         {x, layer.weight_ih, layer.weight_hh, layer.bias_ih, layer.bias_hh, layer.hidden, layer.cell, lengths,
          layer.weight_hr, layer.peephole});
@@ -250,13 +252,13 @@ Tensor rnn_step(const std::vector<Tensor>& in, RnnNonlinearity nonlinearity) {
     return nonlinearity == RnnNonlinearity::relu ? relu(sum) : tanh(sum);
 }
 
-/// One step of a GRU, of the same inputs.
+/// One step of a GRU, with the same inputs.
 Tensor gru_step(const std::vector<Tensor>& in, bool reset_after) {
     const Tensor &hidden = in[1], &weight_hh = in[3], &bias_hh = in[5];
     const Tensor a = linear(in[0], in[2], in[4]);
     const std::int64_t units = hidden.size(1);
-    const auto part = [&](const Tensor& of, std::int64_t i, std::int64_t count = 1) {
-        return of.defined() ? slice(of, -1, i * units, (i + count) * units) : Tensor();
+    const auto part = [&](const Tensor& values, std::int64_t i, std::int64_t count = 1) {
+        return values.defined() ? slice(values, -1, i * units, (i + count) * units) : Tensor();
     };
     const auto rows = [&](std::int64_t i, std::int64_t count) {
         return slice(weight_hh, 0, i * units, (i + count) * units);
@@ -318,7 +320,7 @@ Tensor gru_cell(const Tensor& x, const Tensor& hidden, const Tensor& weight_ih, 
 namespace {
 
 /// rnn() and gru(), which differ by an attribute.
-RecurrentSequence layer(const Kind& kind, const CallAttribute& own, const Tensor& x, const Tensor& hidden,
+RecurrentSequence layer(const Kind& kind, const CallAttribute& attribute, const Tensor& x, const Tensor& hidden,
                         const Tensor& weight_ih, const Tensor& weight_hh, const Tensor& bias_ih, const Tensor& bias_hh,
                         const SequenceParameters& options) {
     const FunctionCall call(kind.name,
@@ -329,17 +331,17 @@ RecurrentSequence layer(const Kind& kind, const CallAttribute& own, const Tensor
                              {"bias_ih", bias_ih},
                              {"bias_hh", bias_hh},
                              {"lengths", options.lengths}},
-                            {own, {"reverse", options.reverse}});
+                            {attribute, {"reverse", options.reverse}});
     call.require_defined({"x", "weight_ih", "weight_hh"});
-    const std::vector<Tensor> made = run(kind, {.x = x,
-                                                .weight_ih = weight_ih,
-                                                .weight_hh = weight_hh,
-                                                .bias_ih = bias_ih,
-                                                .bias_hh = bias_hh,
-                                                .hidden = hidden,
-                                                .lengths = options.lengths});
-    call.results(made);
-    return {made[0], made[1]};
+    const std::vector<Tensor> results = run(kind, {.x = x,
+                                                   .weight_ih = weight_ih,
+                                                   .weight_hh = weight_hh,
+                                                   .bias_ih = bias_ih,
+                                                   .bias_hh = bias_hh,
+                                                   .hidden = hidden,
+                                                   .lengths = options.lengths});
+    call.results(results);
+    return {results[0], results[1]};
 }
 
 }  // namespace
@@ -376,18 +378,18 @@ LstmSequence lstm(const Tensor& x, const LstmState& state, const Tensor& weight_
                             {{"reverse", reverse}});
     call.require_defined({"x", "weight_ih", "weight_hh"});
     if (options.weight_hr.defined()) ops::require_rank(kind.name, "weight_hr", options.weight_hr.shape(), 2, "P, H");
-    const std::vector<Tensor> made = run(kind, {.x = x,
-                                                .weight_ih = weight_ih,
-                                                .weight_hh = weight_hh,
-                                                .bias_ih = bias_ih,
-                                                .bias_hh = bias_hh,
-                                                .hidden = state.hidden,
-                                                .cell = state.cell,
-                                                .lengths = options.sequence.lengths,
-                                                .weight_hr = options.weight_hr,
-                                                .peephole = options.peephole});
-    call.results(made);
-    return {made[0], {made[1], made[2]}};
+    const std::vector<Tensor> results = run(kind, {.x = x,
+                                                   .weight_ih = weight_ih,
+                                                   .weight_hh = weight_hh,
+                                                   .bias_ih = bias_ih,
+                                                   .bias_hh = bias_hh,
+                                                   .hidden = state.hidden,
+                                                   .cell = state.cell,
+                                                   .lengths = options.sequence.lengths,
+                                                   .weight_hr = options.weight_hr,
+                                                   .peephole = options.peephole});
+    call.results(results);
+    return {results[0], {results[1], results[2]}};
 }
 
 }  // namespace declivity

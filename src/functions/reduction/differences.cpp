@@ -35,15 +35,15 @@ Tensor diff(const Tensor& x, std::int64_t n, std::int64_t axis, const Tensor& pr
     std::vector<Tensor> parts;
     for (const Tensor& part : {prepend, x, append}) {
         if (!part.defined()) continue;
-        Shape wanted = x.shape();
-        if (part.rank() == x.rank()) wanted[along] = part.size(along);
-        ops::require_shape("diff", "what is joined to x", part.shape(), wanted);
+        Shape expected = x.shape();
+        if (part.rank() == x.rank()) expected[along] = part.size(along);
+        ops::require_shape("diff", "what is joined to x", part.shape(), expected);
         parts.push_back(part);
     }
     Tensor y = parts.size() == 1 ? x : concat(std::move(parts), along);
     const DType type = y.dtype();
     if (n > 1) y = upcast(y);
-    for (std::int64_t left = std::min(n, y.size(along)); left > 0; --left)
+    for (std::int64_t remaining = std::min(n, y.size(along)); remaining > 0; --remaining)
         y = y.dtype() == DType::boolean ? right_of(y, along) != left_of(y, along)
                                         : right_of(y, along) - left_of(y, along);
     return call.result(y.to(type));
@@ -75,18 +75,20 @@ Tensor distances(const char* name, const Tensor& y, const Tensor& x, int along) 
     if (!fits)
         throw ShapeError(fmt::format("{}: expected x of {} samples along axis {} of {}, got {}", name, y.size(along),
                                      along, y.shape().str(), x.shape().str()));
-    const Tensor places = reshape(x, shape);
-    return right_of(places, along) - left_of(places, along);
+    const Tensor positions = reshape(x, shape);
+    return right_of(positions, along) - left_of(positions, along);
 }
 
-Tensor like_without(const Tensor& y, int along) {
+Tensor zeros_without_axis(const Tensor& y, int along) {
     Shape shape = y.shape();
     shape.erase(along);
     return zeros(shape, {y.dtype(), y.device()});
 }
 
 /// f16 and bf16 are computed in f32, and rounded once.
-Tensor rounded_as(const Tensor& y, const Tensor& made) { return is_16bit_float(y.dtype()) ? made.to(y.dtype()) : made; }
+Tensor rounded_as(const Tensor& y, const Tensor& result) {
+    return is_16bit_float(y.dtype()) ? result.to(y.dtype()) : result;
+}
 
 }  // namespace
 
@@ -94,26 +96,26 @@ Tensor trapezoid(const Tensor& y, Scalar dx, std::int64_t axis) {
     const FunctionCall call("trapezoid", {{"y", y}}, {{"dx", dx}, {"axis", axis}});
     call.require_defined({"y"});
     const int along = samples_along("trapezoid", y, axis);
-    if (y.size(along) == 0) return call.result(like_without(y, along));
-    const Tensor wide = upcast(y), ends = select(wide, along, 0) + select(wide, along, -1);
-    return call.result(rounded_as(y, (sum(wide, {along}) - ends * 0.5) * dx.to_double()));
+    if (y.size(along) == 0) return call.result(zeros_without_axis(y, along));
+    const Tensor upcast_y = upcast(y), ends = select(upcast_y, along, 0) + select(upcast_y, along, -1);
+    return call.result(rounded_as(y, (sum(upcast_y, {along}) - ends * 0.5) * dx.to_double()));
 }
 
 Tensor trapezoid(const Tensor& y, const Tensor& x, std::int64_t axis) {
     const FunctionCall call("trapezoid", {{"y", y}, {"x", x}}, {{"axis", axis}});
     call.require_defined({"y", "x"});
     const int along = samples_along("trapezoid", y, axis);
-    if (y.size(along) == 0) return call.result(like_without(y, along));
-    const Tensor wide = upcast(y), dx = distances("trapezoid", y, upcast(x), along);
-    return call.result(rounded_as(y, sum((left_of(wide, along) + right_of(wide, along)) * dx, {along}) / 2));
+    if (y.size(along) == 0) return call.result(zeros_without_axis(y, along));
+    const Tensor upcast_y = upcast(y), dx = distances("trapezoid", y, upcast(x), along);
+    return call.result(rounded_as(y, sum((left_of(upcast_y, along) + right_of(upcast_y, along)) * dx, {along}) / 2));
 }
 
 Tensor cumulative_trapezoid(const Tensor& y, Scalar dx, std::int64_t axis) {
     const FunctionCall call("cumulative_trapezoid", {{"y", y}}, {{"dx", dx}, {"axis", axis}});
     call.require_defined({"y"});
     const int along = samples_along("cumulative_trapezoid", y, axis);
-    const Tensor wide = upcast(y);
-    const Tensor sums = cumsum((left_of(wide, along) + right_of(wide, along)) * dx, along);
+    const Tensor upcast_y = upcast(y);
+    const Tensor sums = cumsum((left_of(upcast_y, along) + right_of(upcast_y, along)) * dx, along);
     return call.result(rounded_as(y, sums / 2));
 }
 
@@ -121,8 +123,8 @@ Tensor cumulative_trapezoid(const Tensor& y, const Tensor& x, std::int64_t axis)
     const FunctionCall call("cumulative_trapezoid", {{"y", y}, {"x", x}}, {{"axis", axis}});
     call.require_defined({"y", "x"});
     const int along = samples_along("cumulative_trapezoid", y, axis);
-    const Tensor wide = upcast(y), dx = distances("cumulative_trapezoid", y, upcast(x), along);
-    const Tensor sums = cumsum((left_of(wide, along) + right_of(wide, along)) * dx, along);
+    const Tensor upcast_y = upcast(y), dx = distances("cumulative_trapezoid", y, upcast(x), along);
+    const Tensor sums = cumsum((left_of(upcast_y, along) + right_of(upcast_y, along)) * dx, along);
     return call.result(rounded_as(y, sums / 2));
 }
 
@@ -155,8 +157,8 @@ Tensor isclose(const Tensor& a, const Tensor& b, double rtol, double atol, bool 
     Tensor close = a == b;
     if (equal_nan && is_floating(a.dtype())) close = close | (isnan(a) & isnan(b));
     if (rtol == 0 && atol == 0) return call.result(close);
-    const DType wide = is_floating(a.dtype()) ? compute_type(a.dtype()) : DType::f32;
-    const Tensor y = b.to(wide), error = abs(a.to(wide) - y);
+    const DType compute = is_floating(a.dtype()) ? compute_type(a.dtype()) : DType::f32;
+    const Tensor y = b.to(compute), error = abs(a.to(compute) - y);
     return call.result(close | (isfinite(error) & (error <= abs(y * rtol) + atol)));
 }
 
@@ -177,10 +179,11 @@ Tensor isin(const Tensor& elements, const Tensor& test_elements, bool invert) {
         return call.result(full(elements.shape(), invert, {DType::boolean, elements.device()}));
     DType type = result_type(elements, test_elements);
     if (type == DType::boolean) type = DType::u8;
-    const Tensor of = elements.detach().to(type);
+    const Tensor values = elements.detach().to(type);
     const Tensor sorted = sort(reshape(test_elements.detach().to(type), {test_elements.numel()})).values;
-    const Tensor place = minimum(searchsorted(sorted, of), test_elements.numel() - 1), found = take(sorted, place);
-    return call.result(invert ? found != of : found == of);
+    const Tensor position = minimum(searchsorted(sorted, values), test_elements.numel() - 1),
+                 found = take(sorted, position);
+    return call.result(invert ? found != values : found == values);
 }
 
 }  // namespace declivity

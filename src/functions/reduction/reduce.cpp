@@ -17,40 +17,42 @@ using ops::Reduce;
 
 struct Reduced {
     ops::View result;
-    Shape kept;  // with the reduced axes as size 1, which broadcasts to x
+    Shape keep_shape;  // with the reduced axes as size 1, which broadcasts to x
 };
 
-/// @param stored the elements are used again, so store them
-Reduced reduced(Reduce kind, const Tensor& x, const Dims& axes, bool keep_axes, bool stored = false) {
-    const Dims over = ops::normalize_axes(ops::name_of(kind), axes, x.rank());
+/// @param evaluate evaluate and store x first, for elements that are used again
+Reduced reduced(Reduce kind, const Tensor& x, const Dims& axes, bool keep_axes, bool evaluate = false) {
+    const Dims reduced_axes = ops::normalize_axes(ops::name_of(kind), axes, x.rank());
     // A shared lazy value is stored once, rather than recomputed by each reader.
-    stored = stored || detail::is_shared(x);
-    return {stored ? ops::reduce(kind, x.view(), over, keep_axes) : ops::reduce(kind, x.value(), over, keep_axes),
-            ops::reduced_shape(x.shape(), over, true)};
+    evaluate = evaluate || detail::is_shared(x);
+    return {evaluate ? ops::reduce(kind, x.view(), reduced_axes, keep_axes)
+                     : ops::reduce(kind, x.value(), reduced_axes, keep_axes),
+            ops::reduced_shape(x.shape(), reduced_axes, true)};
 }
 
 Tensor extreme(Reduce kind, const Tensor& x, const Dims& axes, bool keep_axes) {
     const FunctionCall call(ops::name_of(kind), {{"x", x}}, {{"axes", axes}, {"keep_axes", keep_axes}});
     call.require_defined({"x"});
     // The gradient searches for the selected elements, which must not be recomputed with other rounding.
-    const auto [result, kept] = reduced(kind, x, axes, keep_axes, any_requires_grad({x}));
+    const auto [result, keep_shape] = reduced(kind, x, axes, keep_axes, any_requires_grad({x}));
     if (!any_requires_grad({x})) return call.result(Tensor(result));
     return call.result(attach_backward(
         ops::name_of(kind), {x}, result,
-        [x = Saved(x), result = Saved::result(result), kept,
+        [x = Saved(x), result = Saved::result(result), keep_shape,
          name = ops::name_of(kind)](const GradientContext& context) {
-            const Tensor in = x.get(name), value = reshape(result.get(name), kept);
+            const Tensor in = x.get(name), value = reshape(result.get(name), keep_shape);
             // If there is a NaN, which equals nothing, it is the selected element.
-            Tensor chosen = equal(in, value);
-            if (is_floating(in.dtype())) chosen = logical_or(chosen, logical_and(isnan(in), isnan(value)));
-            Dims over;
-            for (int axis = 0; axis < kept.rank(); ++axis)
-                if (kept[axis] != in.shape()[axis]) over.push_back(axis);
+            Tensor selected = equal(in, value);
+            if (is_floating(in.dtype())) selected = logical_or(selected, logical_and(isnan(in), isnan(value)));
+            Dims reduced_axes;
+            for (int axis = 0; axis < keep_shape.rank(); ++axis)
+                if (keep_shape[axis] != in.shape()[axis]) reduced_axes.push_back(axis);
             // No reduced axis is longer than 1: every element is selected.
-            if (over.empty()) return std::vector{reshape(context.gradient(), kept)};
-            const DType wide = compute_type(in.dtype());  // f16 and bf16 do not represent every count
-            const Tensor share = reshape(context.gradient(), kept).to(wide) / sum(chosen, over, true).to(wide);
-            return std::vector{where(chosen, share, zeros({}, {wide, in.device()})).to(in.dtype())};
+            if (reduced_axes.empty()) return std::vector{reshape(context.gradient(), keep_shape)};
+            const DType compute = compute_type(in.dtype());  // f16 and bf16 do not represent every count
+            const Tensor share =
+                reshape(context.gradient(), keep_shape).to(compute) / sum(selected, reduced_axes, true).to(compute);
+            return std::vector{where(selected, share, zeros({}, {compute, in.device()})).to(in.dtype())};
         },
         RuleKind::differentiable));
 }
@@ -60,12 +62,12 @@ Tensor extreme(Reduce kind, const Tensor& x, const Dims& axes, bool keep_axes) {
 Tensor sum(Tensor x, const Dims& axes, bool keep_axes) {
     const FunctionCall call("sum", {{"x", x}}, {{"axes", axes}, {"keep_axes", keep_axes}});
     call.require_defined({"x"});
-    const auto [result, kept] = reduced(Reduce::sum, x, axes, keep_axes);
+    const auto [result, keep_shape] = reduced(Reduce::sum, x, axes, keep_axes);
     if (!any_requires_grad({x})) return call.result(Tensor(result));
     return call.result(attach_backward(
         "sum", {x}, result,
-        [kept, from = x.shape()](const GradientContext& context) {
-            return std::vector{expand(reshape(context.gradient(), kept), from)};
+        [keep_shape, x_shape = x.shape()](const GradientContext& context) {
+            return std::vector{expand(reshape(context.gradient(), keep_shape), x_shape)};
         },
         RuleKind::differentiable));
 }
@@ -73,13 +75,14 @@ Tensor sum(Tensor x, const Dims& axes, bool keep_axes) {
 Tensor mean(Tensor x, const Dims& axes, bool keep_axes) {
     const FunctionCall call("mean", {{"x", x}}, {{"axes", axes}, {"keep_axes", keep_axes}});
     call.require_defined({"x"});
-    const auto [result, kept] = reduced(Reduce::mean, x, axes, keep_axes);
+    const auto [result, keep_shape] = reduced(Reduce::mean, x, axes, keep_axes);
     if (!any_requires_grad({x})) return call.result(Tensor(result));
     return call.result(attach_backward(
         "mean", {x}, result,
-        [kept, from = x.shape()](const GradientContext& context) {
-            const double elements = kept.numel() == 0 ? 1 : static_cast<double>(from.numel() / kept.numel());
-            return std::vector{expand(reshape(context.gradient(), kept), from) /
+        [keep_shape, x_shape = x.shape()](const GradientContext& context) {
+            const double elements =
+                keep_shape.numel() == 0 ? 1 : static_cast<double>(x_shape.numel() / keep_shape.numel());
+            return std::vector{expand(reshape(context.gradient(), keep_shape), x_shape) /
                                elements};  // which is fused into the next kernel
         },
         RuleKind::differentiable));

@@ -47,19 +47,19 @@ Tensor amin(const Tensor& x, const Dims& axes, bool keep_axes) {
 MinMax aminmax(const Tensor& x, const Dims& axes, bool keep_axes) {
     const FunctionCall call("aminmax", {{"x", x}}, {{"axes", axes}, {"keep_axes", keep_axes}});
     call.require_defined({"x"});
-    const MinMax both{min(x, axes, keep_axes), max(x, axes, keep_axes)};
-    call.results({both.min, both.max});
-    return both;
+    const MinMax result{min(x, axes, keep_axes), max(x, axes, keep_axes)};
+    call.results({result.min, result.max});
+    return result;
 }
 
 Tensor prod(const Tensor& x, const Dims& axes, bool keep_axes) {
     const FunctionCall call("prod", {{"x", x}}, {{"axes", axes}, {"keep_axes", keep_axes}});
     call.require_defined({"x"});
-    const Dims over = ops::normalize_axes("prod", axes, x.rank());
+    const Dims reduced_axes = ops::normalize_axes("prod", axes, x.rank());
     if (is_16bit_float(x.dtype()))
         return call.result(in_f32(
-            x.dtype(), [&](const Tensor& wide) { return prod(wide, axes, keep_axes); }, x));
-    const Shape result = ops::reduced_shape(x.shape(), over, keep_axes);
+            x.dtype(), [&](const Tensor& upcast) { return prod(upcast, axes, keep_axes); }, x));
+    const Shape result = ops::reduced_shape(x.shape(), reduced_axes, keep_axes);
     Tensor y = is_floating(x.dtype()) ? x : x.to(DType::i64);
     const std::int64_t n = reduced_count("prod", x, axes);
     if (n == 0) return call.result(sum(y, axes, keep_axes) + 1);
@@ -67,13 +67,13 @@ Tensor prod(const Tensor& x, const Dims& axes, bool keep_axes) {
     // rule that divides.
     Dims order;
     for (int i = 0; i < x.rank(); ++i)
-        if (std::ranges::find(over, i) == over.end()) order.push_back(i);
-    for (const std::int64_t axis : over) order.push_back(axis);
+        if (std::ranges::find(reduced_axes, i) == reduced_axes.end()) order.push_back(i);
+    for (const std::int64_t axis : reduced_axes) order.push_back(axis);
     y = reshape(permute(y, order), {result.numel(), n});
-    for (std::int64_t left = n; left > 1; left = (left + 1) / 2) {
-        const std::int64_t half = left / 2;
-        const Tensor both = slice(y, 1, 0, half) * slice(y, 1, half, 2 * half);
-        y = left % 2 == 0 ? both : concat({both, slice(y, 1, left - 1, left)}, 1);
+    for (std::int64_t remaining = n; remaining > 1; remaining = (remaining + 1) / 2) {
+        const std::int64_t half = remaining / 2;
+        const Tensor products = slice(y, 1, 0, half) * slice(y, 1, half, 2 * half);
+        y = remaining % 2 == 0 ? products : concat({products, slice(y, 1, remaining - 1, remaining)}, 1);
     }
     return call.result(reshape(y, result));
 }
@@ -84,7 +84,7 @@ Tensor var(const Tensor& x, const Dims& axes, double correction, bool keep_axes)
     ops::require_real("var", "x", x.dtype());
     if (is_16bit_float(x.dtype()))
         return call.result(in_f32(
-            x.dtype(), [&](const Tensor& wide) { return var(wide, axes, correction, keep_axes); }, x));
+            x.dtype(), [&](const Tensor& upcast) { return var(upcast, axes, correction, keep_axes); }, x));
     const auto n = static_cast<double>(reduced_count("var", x, axes));
     const Tensor squares = sum(square(x - mean(x, axes, true)), axes, keep_axes);
     return call.result(squares * (1 / std::max(0.0, n - correction)));
@@ -97,12 +97,12 @@ Tensor stddev(const Tensor& x, const Dims& axes, double correction, bool keep_ax
     ops::require_real("stddev", "x", x.dtype());
     if (is_16bit_float(x.dtype()))
         return call.result(in_f32(
-            x.dtype(), [&](const Tensor& wide) { return stddev(wide, axes, correction, keep_axes); }, x));
+            x.dtype(), [&](const Tensor& upcast) { return stddev(upcast, axes, correction, keep_axes); }, x));
     const Tensor variance = var(x, axes, correction, keep_axes);
     if (!any_requires_grad({x})) return call.result(sqrt(variance));
     // The gradient at 0 is 0, not NaN, if all elements are equal.
-    const Tensor none = variance == 0;
-    return call.result(where(none, zero_like(x), sqrt(where(none, zero_like(x) + 1, variance))));
+    const Tensor is_zero = variance == 0;
+    return call.result(where(is_zero, zero_like(x), sqrt(where(is_zero, zero_like(x) + 1, variance))));
 }
 
 Tensor norm(const Tensor& x, double p, const Dims& axes, bool keep_axes) {
@@ -112,25 +112,25 @@ Tensor norm(const Tensor& x, double p, const Dims& axes, bool keep_axes) {
     if (std::isnan(p)) throw ValueError("norm: expected a number p, got NaN");
     if (is_16bit_float(x.dtype()))
         return call.result(in_f32(
-            x.dtype(), [&](const Tensor& wide) { return norm(wide, p, axes, keep_axes); }, x));
+            x.dtype(), [&](const Tensor& upcast) { return norm(upcast, p, axes, keep_axes); }, x));
     if (p == std::numeric_limits<double>::infinity()) return call.result(max(abs(x), axes, keep_axes));
     if (p == -std::numeric_limits<double>::infinity()) return call.result(min(abs(x), axes, keep_axes));
     if (p == 0) return call.result(sum((x != 0).to(x.dtype()), axes, keep_axes));
     if (p == 1) return call.result(sum(abs(x), axes, keep_axes));
     // The gradient at 0 is 0, not NaN: the root is taken of 1 there and masked.
-    const auto root = [&](const Tensor& sums, const auto& of) {
-        const Tensor none = sums == 0;
-        return where(none, zero_like(x), of(where(none, zero_like(x) + 1, sums)));
+    const auto root = [&](const Tensor& sums, const auto& root_function) {
+        const Tensor is_zero = sums == 0;
+        return where(is_zero, zero_like(x), root_function(where(is_zero, zero_like(x) + 1, sums)));
     };
     if (p == 2) return call.result(root(sum(square(x), axes, keep_axes), [](const Tensor& s) { return sqrt(s); }));
-    const Tensor size = abs(x), nothing = size == 0;
-    const Tensor safe = pow(where(nothing, zero_like(x) + 1, size), p);
-    const auto rooted = [&](const Tensor& powers) {
+    const Tensor magnitude = abs(x), is_zero = magnitude == 0;
+    const Tensor safe = pow(where(is_zero, zero_like(x) + 1, magnitude), p);
+    const auto norm_of = [&](const Tensor& powers) {
         return root(sum(powers, axes, keep_axes), [p](const Tensor& s) { return pow(s, 1 / p); });
     };
-    if (p > 0) return call.result(rooted(where(nothing, zero_like(x), safe)));
-    const Tensor y = rooted(safe);
-    return call.result(where(any(nothing, axes, keep_axes) & (y == y), zero_like(x), y));
+    if (p > 0) return call.result(norm_of(where(is_zero, zero_like(x), safe)));
+    const Tensor y = norm_of(safe);
+    return call.result(where(any(is_zero, axes, keep_axes) & (y == y), zero_like(x), y));
 }
 
 Tensor logsumexp(const Tensor& x, const Dims& axes, bool keep_axes) {
@@ -139,13 +139,13 @@ Tensor logsumexp(const Tensor& x, const Dims& axes, bool keep_axes) {
     if (!is_floating(x.dtype())) return call.result(logsumexp(x.to(DType::f32), axes, keep_axes));
     if (is_16bit_float(x.dtype()))
         return call.result(in_f32(
-            x.dtype(), [&](const Tensor& wide) { return logsumexp(wide, axes, keep_axes); }, x));
+            x.dtype(), [&](const Tensor& upcast) { return logsumexp(upcast, axes, keep_axes); }, x));
     // Any shift is valid; subtracting the maximum keeps the exponentials finite.
     Tensor shift = reduced_count("logsumexp", x, axes) == 0 ? zero_like(x) : max(x.detach(), axes, true);
     // An infinite maximum is replaced by the largest number: exp() of every finite element is 0, as is its gradient.
-    const double most =
+    const double max_finite =
         x.dtype() == DType::f64 ? std::numeric_limits<double>::max() : std::numeric_limits<float>::max();
-    shift = clamp(shift, -most, most);
+    shift = clamp(shift, -max_finite, max_finite);
     const Tensor sums = log(sum(exp(x - shift), axes, true)) + shift;
     return call.result(
         reshape(sums, ops::reduced_shape(x.shape(), ops::normalize_axes("logsumexp", axes, x.rank()), keep_axes)));

@@ -13,8 +13,8 @@
 namespace declivity {
 namespace {
 
-/// Sizes before an axis, along it, and behind it.
-Shape around(const Shape& shape, int axis) {
+/// Sizes before an axis, along it, and after it.
+Shape outer_axis_inner(const Shape& shape, int axis) {
     std::int64_t outer = 1, inner = 1;
     for (int i = 0; i < shape.rank(); ++i) (i < axis ? outer : inner) *= i == axis ? 1 : shape[i];
     return {outer, shape.rank() == 0 ? 1 : shape[axis], inner};
@@ -24,9 +24,9 @@ int axis_of(const char* name, const Tensor& x, std::int64_t axis) {
     return x.rank() == 0 && (axis == 0 || axis == -1) ? 0 : normalize_axis(name, axis, x.rank());
 }
 
-/// The bare kernel.
+/// Calls the kernel, without gradient.
 Tensor scanned(const char* name, ops::Scan kind, const Tensor& x, int axis) {
-    const ops::View in = reshape(x.detach(), around(x.shape(), axis)).dense_view();
+    const ops::View in = reshape(x.detach(), outer_axis_inner(x.shape(), axis)).dense_view();
     const ops::View out = ops::View::make(in.device(), in.dtype, in.shape);
     ops::scan(name, kind, in, out);
     return reshape(Tensor(out), x.shape());
@@ -40,12 +40,12 @@ Tensor summed(const char* name, const Tensor& x, int axis) {
 }
 
 /// Differentiable cumulative sum in either direction; its gradient is the one in the other direction.
-Tensor sums(const char* name, const Tensor& x, int axis, bool backwards) {
+Tensor directed_cumsum(const char* name, const Tensor& x, int axis, bool backwards) {
     const Tensor y = backwards ? reversed(summed(name, reversed(x.detach(), axis), axis), axis) : summed(name, x, axis);
     return attach_backward(
         name, {x}, y.value(),
         [name, axis, backwards](const GradientContext& context) {
-            return std::vector{sums(name, context.gradient(), axis, !backwards)};
+            return std::vector{directed_cumsum(name, context.gradient(), axis, !backwards)};
         },
         RuleKind::differentiable);
 }
@@ -61,18 +61,18 @@ Tensor by_doubling(const Tensor& x, int axis, const Fold& fold) {
     return y;
 }
 
-Tensor as_sum(const Tensor& x) { return is_floating(x.dtype()) ? x : x.to(DType::i64); }
+Tensor as_sum_type(const Tensor& x) { return is_floating(x.dtype()) ? x : x.to(DType::i64); }
 
 CumulativeExtreme extreme(const char* name, ops::Scan kind, const Tensor& x, std::int64_t axis) {
     const FunctionCall call(name, {{"x", x}}, {{"axis", axis}});
     call.require_defined({"x"});
     const int along = axis_of(name, x, axis);
-    const Tensor whole = x.dtype() == DType::boolean ? x.to(DType::u8) : x;
-    const ops::View in = reshape(whole.detach(), around(x.shape(), along)).dense_view();
+    const Tensor input = x.dtype() == DType::boolean ? x.to(DType::u8) : x;
+    const ops::View in = reshape(input.detach(), outer_axis_inner(x.shape(), along)).dense_view();
     const ops::View out = ops::View::make(in.device(), in.dtype, in.shape),
-                    places = ops::View::make(in.device(), DType::i64, in.shape);
-    ops::scan(name, kind, in, out, &places);
-    const Tensor indices = reshape(Tensor(places), x.shape());
+                    index_view = ops::View::make(in.device(), DType::i64, in.shape);
+    ops::scan(name, kind, in, out, &index_view);
+    const Tensor indices = reshape(Tensor(index_view), x.shape());
     Tensor values = reshape(Tensor(out), x.shape()).to(x.dtype());
     if (any_requires_grad({x})) values = x.rank() == 0 ? x : gather(x, along, indices);
     call.results({values, indices});
@@ -85,22 +85,22 @@ Tensor cumsum(const Tensor& x, std::int64_t axis) {
     const FunctionCall call("cumsum", {{"x", x}}, {{"axis", axis}});
     call.require_defined({"x"});
     const int along = axis_of("cumsum", x, axis);
-    if (x.rank() == 0) return call.result(as_sum(x));
-    return call.result(sums("cumsum", as_sum(x), along, false));
+    if (x.rank() == 0) return call.result(as_sum_type(x));
+    return call.result(directed_cumsum("cumsum", as_sum_type(x), along, false));
 }
 
 Tensor cumprod(const Tensor& x, std::int64_t axis) {
     const FunctionCall call("cumprod", {{"x", x}}, {{"axis", axis}});
     call.require_defined({"x"});
     const int along = axis_of("cumprod", x, axis);
-    const Tensor wide = as_sum(x);
-    if (x.rank() == 0) return call.result(wide);
+    const Tensor input = as_sum_type(x);
+    if (x.rank() == 0) return call.result(input);
     if (!any_requires_grad({x}) && !detail::by_decomposition())
-        return call.result(scanned("cumprod", ops::Scan::product, wide, along));
-    const auto products = [&](const Tensor& from) {
-        return by_doubling(from, along, [](const Tensor& a, const Tensor& b) { return a * b; });
+        return call.result(scanned("cumprod", ops::Scan::product, input, along));
+    const auto products = [&](const Tensor& values) {
+        return by_doubling(values, along, [](const Tensor& a, const Tensor& b) { return a * b; });
     };
-    return call.result(detail::in_f32(wide.dtype(), products, wide));
+    return call.result(detail::in_f32(input.dtype(), products, input));
 }
 
 Tensor logcumsumexp(const Tensor& x, std::int64_t axis) {
@@ -111,15 +111,15 @@ Tensor logcumsumexp(const Tensor& x, std::int64_t axis) {
     if (x.rank() == 0) return call.result(x);
     if (!any_requires_grad({x}) && !detail::by_decomposition())
         return call.result(scanned("logcumsumexp", ops::Scan::log_sum_exp, x, along));
-    const auto all = [&](const Tensor& from) {
+    const auto combine = [&](const Tensor& values) {
         // Two equal infinities have no gradient of their own: the later one stands for both, so that finite elements
         // behind it keep gradient 0.
-        return by_doubling(from, along, [](const Tensor& a, const Tensor& b) {
+        return by_doubling(values, along, [](const Tensor& a, const Tensor& b) {
             const Tensor same = isinf(a) & (a == b), zero = zeros_like(a.detach());
             return where(same, b, logaddexp(where(same, zero, a), where(same, zero, b)));
         });
     };
-    return call.result(detail::in_f32(x.dtype(), all, x));
+    return call.result(detail::in_f32(x.dtype(), combine, x));
 }
 
 CumulativeExtreme cummax(const Tensor& x, std::int64_t axis) { return extreme("cummax", ops::Scan::largest, x, axis); }

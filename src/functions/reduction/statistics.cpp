@@ -36,8 +36,8 @@ Tensor nanmean(const Tensor& x, const Dims& axes, bool keep_axes) {
     const FunctionCall call("nanmean", {{"x", x}}, {{"axes", axes}, {"keep_axes", keep_axes}});
     call.require_defined({"x"});
     ops::require_real("nanmean", "x", x.dtype());
-    const Tensor wide = upcast(x), count = sum(!isnan(x), axes, keep_axes);
-    return call.result((sum(without_nan(wide), axes, keep_axes) / count.to(wide.dtype())).to(x.dtype()));
+    const Tensor upcast_x = upcast(x), count = sum(!isnan(x), axes, keep_axes);
+    return call.result((sum(without_nan(upcast_x), axes, keep_axes) / count.to(upcast_x.dtype())).to(x.dtype()));
 }
 
 NanMedian nanmedian(const Tensor& x, std::int64_t axis, bool keep_axis) {
@@ -53,9 +53,9 @@ NanMedian nanmedian(const Tensor& x, std::int64_t axis, bool keep_axis) {
     const Tensor middle = clamp_min(floor_divide(sum(!isnan(rows), {along}, true) - 1, 2), 0);
     Tensor values = gather(order.values, along, middle), indices = gather(order.indices, along, middle);
     if (!keep_axis || x.rank() == 0) values = squeeze(values, {along}), indices = squeeze(indices, {along});
-    const NanMedian both{values, indices};
-    call.results({both.values, both.indices});
-    return both;
+    const NanMedian result{values, indices};
+    call.results({result.values, result.indices});
+    return result;
 }
 
 Tensor nanmedian(const Tensor& x) {
@@ -72,9 +72,9 @@ VarMean var_mean(const Tensor& x, const Dims& axes, double correction, bool keep
                             {{"axes", axes}, {"correction", correction}, {"keep_axes", keep_axes}});
     call.require_defined({"x"});
     ops::require_real("var_mean", "x", x.dtype());
-    const VarMean both{var(x, axes, correction, keep_axes), mean(x, axes, keep_axes)};
-    call.results({both.var, both.mean});
-    return both;
+    const VarMean result{var(x, axes, correction, keep_axes), mean(x, axes, keep_axes)};
+    call.results({result.var, result.mean});
+    return result;
 }
 
 StdMean std_mean(const Tensor& x, const Dims& axes, double correction, bool keep_axes) {
@@ -82,9 +82,9 @@ StdMean std_mean(const Tensor& x, const Dims& axes, double correction, bool keep
                             {{"axes", axes}, {"correction", correction}, {"keep_axes", keep_axes}});
     call.require_defined({"x"});
     ops::require_real("std_mean", "x", x.dtype());
-    const StdMean both{stddev(x, axes, correction, keep_axes), mean(x, axes, keep_axes)};
-    call.results({both.std, both.mean});
-    return both;
+    const StdMean result{stddev(x, axes, correction, keep_axes), mean(x, axes, keep_axes)};
+    call.results({result.std, result.mean});
+    return result;
 }
 
 namespace {
@@ -100,9 +100,9 @@ void require_weights(const char* what, const Tensor& weights, const Tensor& rows
     if (!weights.defined()) return;
     ops::require_same_device("cov", rows.device(), weights.device());
     ops::require_shape("cov", what, weights.shape(), {rows.size(1)});
-    const bool right =
+    const bool valid_type =
         floating ? is_floating(weights.dtype()) : !is_floating(weights.dtype()) && weights.dtype() != DType::boolean;
-    if (!right)
+    if (!valid_type)
         throw TypeError(fmt::format("cov: expected {} as {}, got {}", floating ? "a floating type" : "integers", what,
                                     name_of(weights.dtype())));
 }
@@ -114,24 +114,24 @@ Tensor cov(const Tensor& x, std::int64_t correction, const Tensor& fweights, con
                             {{"correction", correction}});
     call.require_defined({"x"});
     require_variables("cov", x);
-    const Tensor wide = is_floating(x.dtype()) ? upcast(x) : x.to(DType::f32);
-    const Tensor rows = x.rank() == 2 ? wide : reshape(wide, {1, x.numel()});
+    const Tensor upcast_x = is_floating(x.dtype()) ? upcast(x) : x.to(DType::f32);
+    const Tensor rows = x.rank() == 2 ? upcast_x : reshape(upcast_x, {1, x.numel()});
     require_weights("fweights", fweights, rows, false);
     require_weights("aweights", aweights, rows, true);
-    const auto off = static_cast<double>(correction);
+    const auto ddof = static_cast<double>(correction);
     Tensor sums;
     if (!fweights.defined() && !aweights.defined()) {
         const auto n = static_cast<double>(rows.size(1));
         const Tensor centred = rows - mean(rows, {1}, true);
-        sums = matmul(centred, transpose(centred)) * (1 / std::max(0.0, n - off));
+        sums = matmul(centred, transpose(centred)) * (1 / std::max(0.0, n - ddof));
     } else {
         const Tensor a = upcast(aweights);
         Tensor weights = a.defined() ? a : fweights.to(rows.dtype());
         if (a.defined() && fweights.defined()) weights = a * fweights;
         const Tensor total = sum(weights);
         const Tensor centred = rows - sum(rows * weights, {1}, true) / total;
-        const Tensor lost = a.defined() ? sum(weights * a) / total * off : full_like(total, off);
-        sums = matmul(centred, transpose(centred * weights)) / clamp_min(total - lost, 0.0);
+        const Tensor correction_term = a.defined() ? sum(weights * a) / total * ddof : full_like(total, ddof);
+        sums = matmul(centred, transpose(centred * weights)) / clamp_min(total - correction_term, 0.0);
     }
     // One variable: a number.
     if (sums.numel() == 1) sums = reshape(sums, {});
@@ -159,8 +159,8 @@ Tensor renorm(const Tensor& x, double p, std::int64_t axis, double maxnorm) {
     Dims others;
     for (int i = 0; i < x.rank(); ++i)
         if (i != along) others.push_back(i);
-    const Tensor wide = upcast(x), norms = norm(wide, p, others, true);
-    return call.result((wide * where(norms > maxnorm, maxnorm / (norms + 1e-7), 1.0)).to(x.dtype()));
+    const Tensor upcast_x = upcast(x), norms = norm(upcast_x, p, others, true);
+    return call.result((upcast_x * where(norms > maxnorm, maxnorm / (norms + 1e-7), 1.0)).to(x.dtype()));
 }
 
 }  // namespace declivity

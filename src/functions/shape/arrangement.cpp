@@ -27,9 +27,9 @@ Tensor with_axes(const Tensor& x, int rank) {
 }
 
 std::vector<Tensor> each_with_axes(const std::vector<Tensor>& parts, int rank) {
-    std::vector<Tensor> all;
-    for (const Tensor& part : parts) all.push_back(with_axes(part, rank));
-    return all;
+    std::vector<Tensor> expanded;
+    for (const Tensor& part : parts) expanded.push_back(with_axes(part, rank));
+    return expanded;
 }
 
 void require_joinable(const char* name, const std::vector<Tensor>& parts, int along) {
@@ -64,24 +64,24 @@ Tensor atleast_3d(const Tensor& x) {
 
 Tensor hstack(const std::vector<Tensor>& parts) {
     LIST_CALL("hstack", parts, {"count", static_cast<std::int64_t>(parts.size())});
-    std::vector<Tensor> all = each_with_axes(parts, 1);
-    const int along = all[0].rank() == 1 ? 0 : 1;
-    require_joinable("hstack", all, along);
-    return call.result(concat(std::move(all), along));
+    std::vector<Tensor> expanded = each_with_axes(parts, 1);
+    const int along = expanded[0].rank() == 1 ? 0 : 1;
+    require_joinable("hstack", expanded, along);
+    return call.result(concat(std::move(expanded), along));
 }
 
 Tensor vstack(const std::vector<Tensor>& parts) {
     LIST_CALL("vstack", parts, {"count", static_cast<std::int64_t>(parts.size())});
-    std::vector<Tensor> all = each_with_axes(parts, 2);
-    require_joinable("vstack", all, 0);
-    return call.result(concat(std::move(all), 0));
+    std::vector<Tensor> expanded = each_with_axes(parts, 2);
+    require_joinable("vstack", expanded, 0);
+    return call.result(concat(std::move(expanded), 0));
 }
 
 Tensor dstack(const std::vector<Tensor>& parts) {
     LIST_CALL("dstack", parts, {"count", static_cast<std::int64_t>(parts.size())});
-    std::vector<Tensor> all = each_with_axes(parts, 3);
-    require_joinable("dstack", all, 2);
-    return call.result(concat(std::move(all), 2));
+    std::vector<Tensor> expanded = each_with_axes(parts, 3);
+    require_joinable("dstack", expanded, 2);
+    return call.result(concat(std::move(expanded), 2));
 }
 
 Tensor block_diag(const std::vector<Tensor>& parts) {
@@ -93,11 +93,11 @@ Tensor block_diag(const std::vector<Tensor>& parts) {
         columns += with_axes(part, 2).size(1);
     }
     std::vector<Tensor> rows;
-    std::int64_t before = 0;
+    std::int64_t column = 0;
     for (const Tensor& part : parts) {
         const Tensor block = with_axes(part, 2);
-        rows.push_back(pad(block, {0, before}, {0, columns - before - block.size(1)}));
-        before += block.size(1);
+        rows.push_back(pad(block, {0, column}, {0, columns - column - block.size(1)}));
+        column += block.size(1);
     }
     return call.result(concat(std::move(rows), 0));
 }
@@ -125,10 +125,10 @@ std::vector<Tensor> tensor_split(const Tensor& x, std::int64_t sections, std::in
     const int along = normalize_axis("tensor_split", axis, x.rank());
     ops::require_int32_range("tensor_split", "the sections", {sections});
     if (sections < 1) throw ValueError(fmt::format("tensor_split: expected at least 1 section, got {}", sections));
-    const std::int64_t each = x.size(along) / sections, longer = x.size(along) % sections;
+    const std::int64_t base_size = x.size(along) / sections, extra = x.size(along) % sections;
     std::vector<Tensor> parts;
     for (std::int64_t i = 0, from = 0; i < sections; ++i) {
-        const std::int64_t to = from + each + (i < longer ? 1 : 0);
+        const std::int64_t to = from + base_size + (i < extra ? 1 : 0);
         parts.push_back(slice(x, along, from, to));
         from = to;
     }
@@ -226,7 +226,7 @@ Tensor argwhere(const Tensor& x) {
 namespace {
 
 /// Binomial coefficient of n and r.
-std::int64_t ways(std::int64_t n, std::int64_t r, bool with_replacement) {
+std::int64_t binomial(std::int64_t n, std::int64_t r, bool with_replacement) {
     if (with_replacement && r > 0) n = n == 0 ? 0 : n + r - 1;
     if (r > n) return 0;
     std::int64_t count = 1;
@@ -254,9 +254,9 @@ Tensor combinations(const Tensor& x, std::int64_t r, bool with_replacement) {
     std::vector<Tensor> columns{arange(0, n, 1, {DType::i64, x.device()})};
     for (std::int64_t k = 2; k <= r; ++k) {
         const Tensor last = columns.back() + step;
-        const auto [row, place] = detail::ragged_places(n - last, ways(n, k, with_replacement));
+        const auto [row, position] = detail::ragged_indices(n - last, binomial(n, k, with_replacement));
         for (Tensor& column : columns) column = index_select(column, 0, row);
-        columns.push_back(index_select(last, 0, row) + place);
+        columns.push_back(index_select(last, 0, row) + position);
     }
     const std::int64_t count = columns.back().numel();
     return call.result(reshape(index_select(x, 0, reshape(stack(columns, 1), {count * r})), {count, r}));

@@ -18,10 +18,10 @@ namespace declivity {
 Tensor unsqueeze(const Tensor& x, std::int64_t axis) {
     const FunctionCall call("unsqueeze", {{"x", x}}, {{"axis", axis}});
     call.require_defined({"x"});
-    const int at = normalize_axis("unsqueeze", axis, x.rank() + 1);
+    const int position = normalize_axis("unsqueeze", axis, x.rank() + 1);
     Shape shape;
     for (int i = 0; i <= x.rank(); ++i) {
-        if (i == at) shape.push_back(1);
+        if (i == position) shape.push_back(1);
         if (i < x.rank()) shape.push_back(x.shape()[i]);
     }
     return call.result(reshape(x, shape));
@@ -31,11 +31,11 @@ Tensor squeeze(const Tensor& x, const Dims& axes) {
     const FunctionCall call("squeeze", {{"x", x}}, {{"axes", axes}});
     call.require_defined({"x"});
     if (x.rank() == 0) return call.result(x);
-    Dims named;
-    for (const std::int64_t axis : axes) named.push_back(normalize_axis("squeeze", axis, x.rank()));
+    Dims squeezed;
+    for (const std::int64_t axis : axes) squeezed.push_back(normalize_axis("squeeze", axis, x.rank()));
     Shape shape;
     for (int i = 0; i < x.rank(); ++i)
-        if (x.shape()[i] != 1 || (axes.rank() > 0 && std::ranges::find(named, i) == named.end()))
+        if (x.shape()[i] != 1 || (axes.rank() > 0 && std::ranges::find(squeezed, i) == squeezed.end()))
             shape.push_back(x.shape()[i]);
     return call.result(reshape(x, shape));
 }
@@ -46,19 +46,19 @@ Tensor movedim(const Tensor& x, const Dims& from, const Dims& to) {
     if (from.rank() != to.rank())
         throw ValueError(fmt::format("movedim: expected as many axes from as to, got {} and {}", from.str(), to.str()));
     if (x.rank() == 0) return call.result(x);
-    Dims order, moved;
+    Dims order, source_axes;
     for (int i = 0; i < x.rank(); ++i) order.push_back(-1);
     for (int i = 0; i < from.rank(); ++i) {
         const int a = normalize_axis("movedim", from[i], x.rank()), b = normalize_axis("movedim", to[i], x.rank());
-        if (order[b] != -1 || std::ranges::find(moved, a) != moved.end())
+        if (order[b] != -1 || std::ranges::find(source_axes, a) != source_axes.end())
             throw ValueError(fmt::format("movedim: expected each axis once, got {} and {}", from.str(), to.str()));
         order[b] = a;
-        moved.push_back(a);
+        source_axes.push_back(a);
     }
     int next = 0;
     for (int i = 0; i < order.rank(); ++i) {
         if (order[i] != -1) continue;
-        while (std::ranges::find(moved, next) != moved.end()) ++next;
+        while (std::ranges::find(source_axes, next) != source_axes.end()) ++next;
         order[i] = next++;
     }
     return call.result(permute(x, order));
@@ -70,18 +70,18 @@ Tensor unflatten(const Tensor& x, std::int64_t axis, const Shape& sizes) {
     const FunctionCall call("unflatten", {{"x", x}}, {{"axis", axis}, {"sizes", sizes}});
     call.require_defined({"x"});
     const int along = normalize_axis("unflatten", axis, x.rank());
-    std::int64_t known = 1, open = 0;
-    for (const std::int64_t size : sizes) (size == -1 ? ++open, size : known *= size);
-    const std::int64_t whole = x.shape()[along];
-    if (sizes.rank() == 0 || open > 1 || (open == 1 && (known == 0 || whole % known != 0)) ||
-        (open == 0 && known != whole))
-        throw ShapeError(fmt::format("unflatten: expected sizes of {} elements (axis {} of {}), got {}", whole, along,
-                                     x.shape().str(), sizes.str()));
+    std::int64_t known = 1, unknown = 0;
+    for (const std::int64_t size : sizes) (size == -1 ? ++unknown, size : known *= size);
+    const std::int64_t axis_size = x.shape()[along];
+    if (sizes.rank() == 0 || unknown > 1 || (unknown == 1 && (known == 0 || axis_size % known != 0)) ||
+        (unknown == 0 && known != axis_size))
+        throw ShapeError(fmt::format("unflatten: expected sizes of {} elements (axis {} of {}), got {}", axis_size,
+                                     along, x.shape().str(), sizes.str()));
     Shape shape;
     for (int i = 0; i < x.rank(); ++i) {
         if (i != along) shape.push_back(x.shape()[i]);
         else
-            for (const std::int64_t size : sizes) shape.push_back(size == -1 ? whole / known : size);
+            for (const std::int64_t size : sizes) shape.push_back(size == -1 ? axis_size / known : size);
     }
     return call.result(reshape(x, shape));
 }
@@ -96,21 +96,21 @@ std::vector<Tensor> broadcast_tensors(const std::vector<Tensor>& tensors) {
     LIST_CALL("broadcast_tensors", tensors, {"count", static_cast<std::int64_t>(tensors.size())});
     Shape shape = tensors[0].shape();
     for (const Tensor& tensor : tensors) shape = broadcast_shapes("broadcast_tensors", shape, tensor.shape());
-    std::vector<Tensor> all;
-    for (const Tensor& tensor : tensors) all.push_back(expand(tensor, shape));
-    call.results(all);
-    return all;
+    std::vector<Tensor> expanded;
+    for (const Tensor& tensor : tensors) expanded.push_back(expand(tensor, shape));
+    call.results(expanded);
+    return expanded;
 }
 
 Tensor stack(const std::vector<Tensor>& parts, std::int64_t axis) {
     LIST_CALL("stack", parts, {"axis", axis});
     const int along = normalize_axis("stack", axis, parts[0].rank() + 1);
-    std::vector<Tensor> all;
+    std::vector<Tensor> unsqueezed;
     for (const Tensor& part : parts) {
         ops::require_shape("stack", "each part", part.shape(), parts[0].shape());
-        all.push_back(unsqueeze(part, along));
+        unsqueezed.push_back(unsqueeze(part, along));
     }
-    return call.result(concat(std::move(all), along));
+    return call.result(concat(std::move(unsqueezed), along));
 }
 
 std::vector<Tensor> split(const Tensor& x, const Dims& sizes, std::int64_t axis) {
@@ -136,9 +136,9 @@ namespace {
 /// The last part has the remainder; there is one part if the axis is empty.
 std::vector<Tensor> parts_of(const Tensor& x, std::int64_t size, int along) {
     std::vector<Tensor> parts;
-    const std::int64_t whole = x.shape()[along];
-    for (std::int64_t from = 0; from < whole || parts.empty(); from += size)
-        parts.push_back(slice(x, along, from, std::min(whole, from + size)));
+    const std::int64_t length = x.shape()[along];
+    for (std::int64_t from = 0; from < length || parts.empty(); from += size)
+        parts.push_back(slice(x, along, from, std::min(length, from + size)));
     return parts;
 }
 
@@ -186,24 +186,19 @@ Tensor repeated(const char* name, const Tensor& x, const Dims& counts) {
     // Inserts an axis before each axis and repeats it: (1, n) to (count, n).
     const int added = counts.rank() - x.rank();
     Tensor y = x;
-    Shape apart, wide, joined;
-    for (int i = 0; i < counts.rank(); ++i) {
-        const std::int64_t size = i < added ? 1 : x.shape()[i - added];
-        joined.push_back(counts[i] * size);
-    }
     Shape start;
     for (int i = 0; i < counts.rank(); ++i) start.push_back(i < added ? 1 : x.shape()[i - added]);
     y = reshape(y, start);
     for (int i = 0; i < counts.rank(); ++i) {
         if (counts[i] == 1) continue;
-        Shape before, stretched, after;
+        Shape before, expanded, after;
         for (int j = 0; j < y.rank(); ++j) {
-            if (j == i) before.push_back(1), stretched.push_back(counts[i]);
+            if (j == i) before.push_back(1), expanded.push_back(counts[i]);
             before.push_back(y.shape()[j]);
-            stretched.push_back(y.shape()[j]);
+            expanded.push_back(y.shape()[j]);
             after.push_back(j == i ? counts[i] * y.shape()[j] : y.shape()[j]);
         }
-        y = reshape(expand(reshape(y, before), stretched), after);
+        y = reshape(expand(reshape(y, before), expanded), after);
     }
     return call.result(y);
 }
@@ -215,10 +210,10 @@ Tensor repeat(const Tensor& x, const Dims& counts) { return repeated("repeat", x
 Tensor tile(const Tensor& x, const Dims& counts) {
     const FunctionCall call("tile", {{"x", x}}, {{"counts", counts}});
     call.require_defined({"x"});
-    Dims all;
-    for (int i = counts.rank(); i < x.rank(); ++i) all.push_back(1);
-    for (const std::int64_t count : counts) all.push_back(count);
-    return call.result(repeated("tile", x, all));
+    Dims full_counts;
+    for (int i = counts.rank(); i < x.rank(); ++i) full_counts.push_back(1);
+    for (const std::int64_t count : counts) full_counts.push_back(count);
+    return call.result(repeated("tile", x, full_counts));
 }
 
 Tensor repeat_interleave(const Tensor& x, std::int64_t repeats, std::int64_t axis) {
@@ -226,13 +221,13 @@ Tensor repeat_interleave(const Tensor& x, std::int64_t repeats, std::int64_t axi
     call.require_defined({"x"});
     const int along = normalize_axis("repeat_interleave", axis, x.rank());
     if (repeats < 0) throw ValueError(fmt::format("repeat_interleave: expected at least 0 repeats, got {}", repeats));
-    Shape wide, joined;
+    Shape expanded_shape, result_shape;
     for (int i = 0; i < x.rank(); ++i) {
-        wide.push_back(x.shape()[i]);
-        if (i == along) wide.push_back(repeats);
-        joined.push_back(i == along ? x.shape()[i] * repeats : x.shape()[i]);
+        expanded_shape.push_back(x.shape()[i]);
+        if (i == along) expanded_shape.push_back(repeats);
+        result_shape.push_back(i == along ? x.shape()[i] * repeats : x.shape()[i]);
     }
-    return call.result(reshape(expand(unsqueeze(x, along + 1), wide), joined));
+    return call.result(reshape(expand(unsqueeze(x, along + 1), expanded_shape), result_shape));
 }
 
 Tensor repeat_interleave(const Tensor& x, const Tensor& repeats, std::int64_t axis) {
@@ -240,15 +235,15 @@ Tensor repeat_interleave(const Tensor& x, const Tensor& repeats, std::int64_t ax
     call.require_defined({"x", "repeats"});
     const int along = normalize_axis("repeat_interleave", axis, x.rank());
     ops::require_shape("repeat_interleave", "the repeats", repeats.shape(), {x.shape()[along]});
-    std::vector<std::int64_t> numbers;
-    std::int64_t at = 0;
+    std::vector<std::int64_t> indices;
+    std::int64_t index = 0;
     for (const std::int64_t count : repeats.to(DType::i64).to_vector<std::int64_t>()) {
         if (count < 0)
             throw ValueError(fmt::format("repeat_interleave: expected repeats of at least 0, got {}", count));
-        numbers.insert(numbers.end(), static_cast<std::size_t>(count), at++);
+        indices.insert(indices.end(), static_cast<std::size_t>(count), index++);
     }
-    const auto total = static_cast<std::int64_t>(numbers.size());
-    return call.result(index_select(x, along, Tensor::from(numbers, {total}).to(x.device())));
+    const auto total = static_cast<std::int64_t>(indices.size());
+    return call.result(index_select(x, along, Tensor::from(indices, {total}).to(x.device())));
 }
 
 Tensor flip(const Tensor& x, const Dims& axes) {
@@ -276,8 +271,8 @@ Tensor roll(const Tensor& x, const Dims& shifts, const Dims& axes) {
         const int along = normalize_axis("roll", axes[i], x.rank());
         const std::int64_t n = x.shape()[along];
         if (n == 0) continue;
-        const std::int64_t by = ((shifts[i] % n) + n) % n;
-        if (by != 0) y = concat({slice(y, along, n - by, n), slice(y, along, 0, n - by)}, along);
+        const std::int64_t shift = ((shifts[i] % n) + n) % n;
+        if (shift != 0) y = concat({slice(y, along, n - shift, n), slice(y, along, 0, n - shift)}, along);
     }
     return call.result(y);
 }
@@ -304,23 +299,23 @@ std::vector<Tensor> meshgrid(const std::vector<Tensor>& axes, std::string_view i
     if (indexing != "ij" && indexing != "xy")
         throw ValueError(fmt::format("meshgrid: expected an indexing of \"ij\" or \"xy\", got \"{}\"", indexing));
     const auto rank = static_cast<int>(axes.size());
-    const bool exchanged = indexing == "xy" && rank > 1;
-    Shape whole;
+    const bool swapped = indexing == "xy" && rank > 1;
+    Shape grid_shape;
     for (const Tensor& axis : axes) {
         if (axis.rank() > 1)
             throw ShapeError(fmt::format("meshgrid: expected tensors of one axis, got {}", axis.shape().str()));
-        whole.push_back(axis.numel());
+        grid_shape.push_back(axis.numel());
     }
-    if (exchanged) std::swap(whole[0], whole[1]);
-    std::vector<Tensor> all;
+    if (swapped) std::swap(grid_shape[0], grid_shape[1]);
+    std::vector<Tensor> grids;
     for (int i = 0; i < rank; ++i) {
         Shape shape;
-        const int own = exchanged && i < 2 ? 1 - i : i;
-        for (int j = 0; j < rank; ++j) shape.push_back(j == own ? axes[static_cast<std::size_t>(i)].numel() : 1);
-        all.push_back(expand(reshape(axes[static_cast<std::size_t>(i)], shape), whole));
+        const int grid_axis = swapped && i < 2 ? 1 - i : i;
+        for (int j = 0; j < rank; ++j) shape.push_back(j == grid_axis ? axes[static_cast<std::size_t>(i)].numel() : 1);
+        grids.push_back(expand(reshape(axes[static_cast<std::size_t>(i)], shape), grid_shape));
     }
-    call.results(all);
-    return all;
+    call.results(grids);
+    return grids;
 }
 
 Tensor cartesian_prod(const std::vector<Tensor>& tensors) {
@@ -360,16 +355,17 @@ Tensor diagonal(const Tensor& x, std::int64_t offset, std::int64_t axis_a, std::
         if (i != a && i != b) order.push_back(i);
     order.push_back(a);
     order.push_back(b);
-    const Tensor turned = permute(x, order);
-    const std::int64_t rows = turned.shape()[-2], columns = turned.shape()[-1];
+    const Tensor permuted = permute(x, order);
+    const std::int64_t rows = permuted.shape()[-2], columns = permuted.shape()[-1];
     const std::int64_t count =
         std::max<std::int64_t>(0, offset >= 0 ? std::min(rows, columns - offset) : std::min(rows + offset, columns));
-    Shape joined;
-    for (int i = 0; i + 2 < x.rank(); ++i) joined.push_back(turned.shape()[i]);
-    joined.push_back(rows * columns);
+    Shape merged_shape;
+    for (int i = 0; i + 2 < x.rank(); ++i) merged_shape.push_back(permuted.shape()[i]);
+    merged_shape.push_back(rows * columns);
     const std::int64_t first = offset >= 0 ? offset : -offset * columns;
-    if (count == 0) return call.result(slice(reshape(turned, joined), -1, 0, 0));
-    return call.result(slice(reshape(turned, joined), -1, first, first + (count - 1) * (columns + 1) + 1, columns + 1));
+    if (count == 0) return call.result(slice(reshape(permuted, merged_shape), -1, 0, 0));
+    return call.result(
+        slice(reshape(permuted, merged_shape), -1, first, first + (count - 1) * (columns + 1) + 1, columns + 1));
 }
 
 Tensor diag_embed(const Tensor& x, std::int64_t offset, std::int64_t axis1, std::int64_t axis2) {
@@ -387,12 +383,13 @@ Tensor diag_embed(const Tensor& x, std::int64_t offset, std::int64_t axis1, std:
     Dims before, after;
     for (int i = 0; i < x.rank(); ++i) before.push_back(0), after.push_back(i + 1 == x.rank() ? size - n : 0);
     const Tensor padded = pad(x, before, after);
-    const Tensor wide = unsqueeze(padded, offset >= 0 ? -1 : -2);
+    const Tensor unsqueezed = unsqueeze(padded, offset >= 0 ? -1 : -2);
     Shape shape = x.shape();
     shape[-1] = size;
     shape.push_back(size);
-    const Tensor made = where(columns - rows == offset, expand(wide, shape), zeros({}, {x.dtype(), x.device()}));
-    return call.result(movedim(made, Dims{-2, -1}, Dims{first, second}));
+    const Tensor matrix =
+        where(columns - rows == offset, expand(unsqueezed, shape), zeros({}, {x.dtype(), x.device()}));
+    return call.result(movedim(matrix, Dims{-2, -1}, Dims{first, second}));
 }
 
 Tensor diag(const Tensor& x, std::int64_t offset) {
@@ -405,7 +402,7 @@ Tensor diag(const Tensor& x, std::int64_t offset) {
 
 namespace {
 
-/// (..., C, H, W) with (a, b, c, ...) as sizes between.
+/// Checks that x has the shape (..., C, H, W) and that the factor divides its sizes.
 void require_blocks(const char* name, const Tensor& x, bool fits, std::int64_t block) {
     if (x.rank() < 3 || block < 1 || !fits)
         throw ShapeError(
@@ -426,7 +423,7 @@ Shape leading_of(const Tensor& x) {
     return shape;
 }
 
-Shape with(Shape shape, std::initializer_list<std::int64_t> sizes) {
+Shape append_dims(Shape shape, std::initializer_list<std::int64_t> sizes) {
     for (const std::int64_t size : sizes) shape.push_back(size);
     return shape;
 }
@@ -436,11 +433,12 @@ Tensor to_space(const char* name, const Tensor& x, std::int64_t r, bool blocks_f
     require_blocks(name, x, r >= 1 && x.rank() >= 3 && x.shape()[-3] % (r * r) == 0, r);
     const Shape leading = leading_of(x);
     const std::int64_t c = x.shape()[-3] / (r * r), h = x.shape()[-2], w = x.shape()[-1];
-    const Tensor apart = reshape(x, with(leading, blocks_first ? std::initializer_list<std::int64_t>{r, r, c, h, w}
-                                                               : std::initializer_list<std::int64_t>{c, r, r, h, w}));
-    const Tensor turned = blocks_first ? permuted_last(apart, leading.rank(), {2, 3, 0, 4, 1})
-                                       : permuted_last(apart, leading.rank(), {0, 3, 1, 4, 2});
-    return reshape(turned, with(leading, {c, h * r, w * r}));
+    const Tensor blocks =
+        reshape(x, append_dims(leading, blocks_first ? std::initializer_list<std::int64_t>{r, r, c, h, w}
+                                                     : std::initializer_list<std::int64_t>{c, r, r, h, w}));
+    const Tensor permuted = blocks_first ? permuted_last(blocks, leading.rank(), {2, 3, 0, 4, 1})
+                                         : permuted_last(blocks, leading.rank(), {0, 3, 1, 4, 2});
+    return reshape(permuted, append_dims(leading, {c, h * r, w * r}));
 }
 
 Tensor from_space(const char* name, const Tensor& x, std::int64_t r, bool blocks_first) {
@@ -448,10 +446,10 @@ Tensor from_space(const char* name, const Tensor& x, std::int64_t r, bool blocks
     require_blocks(name, x, r >= 1 && x.rank() >= 3 && x.shape()[-2] % r == 0 && x.shape()[-1] % r == 0, r);
     const Shape leading = leading_of(x);
     const std::int64_t c = x.shape()[-3], h = x.shape()[-2] / r, w = x.shape()[-1] / r;
-    const Tensor apart = reshape(x, with(leading, {c, h, r, w, r}));
-    const Tensor turned = blocks_first ? permuted_last(apart, leading.rank(), {2, 4, 0, 1, 3})
-                                       : permuted_last(apart, leading.rank(), {0, 2, 4, 1, 3});
-    return reshape(turned, with(leading, {c * r * r, h, w}));
+    const Tensor blocks = reshape(x, append_dims(leading, {c, h, r, w, r}));
+    const Tensor permuted = blocks_first ? permuted_last(blocks, leading.rank(), {2, 4, 0, 1, 3})
+                                         : permuted_last(blocks, leading.rank(), {0, 2, 4, 1, 3});
+    return reshape(permuted, append_dims(leading, {c * r * r, h, w}));
 }
 
 }  // namespace

@@ -16,9 +16,9 @@ Tensor channel_shuffle(const Tensor& x, std::int64_t groups) {
     if (groups < 1 || channels % groups != 0)
         throw ValueError(
             fmt::format("channel_shuffle: expected groups that divide the {} channels of x, got {}", channels, groups));
-    std::int64_t behind = 1;
-    for (int axis = 2; axis < x.rank(); ++axis) behind *= x.shape()[axis];
-    const Tensor table = reshape(x, {x.size(0), groups, channels / groups, behind});
+    std::int64_t inner = 1;
+    for (int axis = 2; axis < x.rank(); ++axis) inner *= x.shape()[axis];
+    const Tensor table = reshape(x, {x.size(0), groups, channels / groups, inner});
     return call.result(reshape(transpose(table, 1, 2), x.shape()));
 }
 

@@ -17,7 +17,7 @@ namespace {
 constexpr std::int64_t kOne = 1;
 
 /// `count` elements of an axis: in reverse order for reflect, repeated for replicate.
-Tensor beside(const Tensor& x, int axis, std::int64_t count, bool begin, PadMode mode) {
+Tensor border(const Tensor& x, int axis, std::int64_t count, bool begin, PadMode mode) {
     const std::int64_t n = x.shape()[axis];
     if (mode == PadMode::circular) return begin ? slice(x, axis, n - count, n) : slice(x, axis, 0, count);
     if (mode == PadMode::reflect)
@@ -29,9 +29,9 @@ Tensor beside(const Tensor& x, int axis, std::int64_t count, bool begin, PadMode
 
 Tensor padded(const Tensor& x, int axis, std::int64_t begin, std::int64_t end, PadMode mode) {
     std::vector<Tensor> parts;
-    if (begin > 0) parts.push_back(beside(x, axis, begin, true, mode));
+    if (begin > 0) parts.push_back(border(x, axis, begin, true, mode));
     parts.push_back(x);
-    if (end > 0) parts.push_back(beside(x, axis, end, false, mode));
+    if (end > 0) parts.push_back(border(x, axis, end, false, mode));
     return parts.size() == 1 ? x : concat(parts, axis);
 }
 
@@ -50,22 +50,22 @@ Tensor pad(const Tensor& x, const std::vector<std::int64_t>& pads, PadMode mode,
         before[x.rank() - 1 - i] = pads[static_cast<std::size_t>(2 * i)];
         after[x.rank() - 1 - i] = pads[static_cast<std::size_t>(2 * i + 1)];
     }
-    for (const Dims& numbers : {before, after}) ops::require_int32_range("pad", "the pads", numbers);
+    for (const Dims& widths : {before, after}) ops::require_int32_range("pad", "the pads", widths);
     if (mode == PadMode::constant) return call.result(pad(x, before, after, value));
     // Circular padding is cropped before it is extended at the other end. Other modes are cropped afterwards, as in
     // PyTorch.
-    const bool around = mode == PadMode::circular;
+    const bool circular = mode == PadMode::circular;
     for (int axis = 0; axis < x.rank(); ++axis) {  // checks everything first
         const std::int64_t cut = std::min<std::int64_t>(before[axis], 0) + std::min<std::int64_t>(after[axis], 0);
-        const std::int64_t n = x.shape()[axis] + (around ? cut : 0);
-        const std::int64_t most = std::max<std::int64_t>({before[axis], after[axis], 0});
-        const std::int64_t wanted = mode == PadMode::reflect && most > 0 ? most + 1
-                                    : around                             ? most
-                                                                         : std::min(most, kOne);
-        if (n < wanted || x.shape()[axis] + before[axis] + after[axis] < 0)
+        const std::int64_t n = x.shape()[axis] + (circular ? cut : 0);
+        const std::int64_t max_pad = std::max<std::int64_t>({before[axis], after[axis], 0});
+        const std::int64_t required = mode == PadMode::reflect && max_pad > 0 ? max_pad + 1
+                                      : circular                              ? max_pad
+                                                                              : std::min(max_pad, kOne);
+        if (n < required || x.shape()[axis] + before[axis] + after[axis] < 0)
             throw ShapeError(
                 fmt::format("pad: expected at least {} elements along axis {} for {} and {} of mode {}, got {}",
-                            std::max(wanted, -cut), axis, before[axis], after[axis], name_of(mode), x.shape().str()));
+                            std::max(required, -cut), axis, before[axis], after[axis], name_of(mode), x.shape().str()));
     }
     Tensor y = x;
     const auto cropped = [&](int axis) {
@@ -74,9 +74,9 @@ Tensor pad(const Tensor& x, const std::vector<std::int64_t>& pads, PadMode mode,
         return first > 0 || last < y.shape()[axis] ? slice(y, axis, first, last) : y;
     };
     for (int axis = x.rank() - 1; axis >= 0; --axis) {
-        if (around) y = cropped(axis);
+        if (circular) y = cropped(axis);
         y = padded(y, axis, before[axis], after[axis], mode);
-        if (!around) y = cropped(axis);
+        if (!circular) y = cropped(axis);
     }
     return call.result(y);
 }

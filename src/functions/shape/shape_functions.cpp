@@ -25,13 +25,13 @@ namespace {
 
 Shape completed(const Shape& from, const Shape& to) {
     Shape out = to;
-    int open = -1;
+    int unknown = -1;
     std::int64_t known = 1;
     for (int axis = 0; axis < to.rank(); ++axis) {
-        if (to[axis] == -1 && open < 0) open = axis;
+        if (to[axis] == -1 && unknown < 0) unknown = axis;
         else known *= to[axis];
     }
-    if (open >= 0 && known > 0 && from.numel() % known == 0) out[open] = from.numel() / known;
+    if (unknown >= 0 && known > 0 && from.numel() % known == 0) out[unknown] = from.numel() / known;
     const bool negative = std::ranges::any_of(out, [](std::int64_t size) { return size < 0; });
     if (negative || out.numel() != from.numel())
         throw ShapeError(fmt::format("reshape: expected a shape of {} elements (as {}){}, got {}", from.numel(),
@@ -48,9 +48,10 @@ Tensor reshape(const Tensor& x, const Shape& shape) {
     ops::refuse_in_formula();
     const Shape target = completed(x.shape(), shape);
     if (target == x.shape()) return call.result(x);
-    return call.result(alias(
-        "reshape", x, ops::reshaped(x.value(), target),
-        [from = x.shape()](const GradientContext& context) { return std::vector{reshape(context.gradient(), from)}; }));
+    return call.result(
+        alias("reshape", x, ops::reshaped(x.value(), target), [x_shape = x.shape()](const GradientContext& context) {
+            return std::vector{reshape(context.gradient(), x_shape)};
+        }));
 }
 
 Tensor flatten(const Tensor& x, std::int64_t first, std::int64_t last) {
@@ -60,11 +61,11 @@ Tensor flatten(const Tensor& x, std::int64_t first, std::int64_t last) {
     if (from > to)
         throw ValueError(fmt::format("flatten: expected a first axis not after the last, got {} and {}", first, last));
     Shape shape;
-    std::int64_t joined = 1;
+    std::int64_t merged = 1;
     for (int i = 0; i < x.rank(); ++i) {
         if (i < from || i > to) shape.push_back(x.shape()[i]);
-        else joined *= x.shape()[i];
-        if (i == to) shape.push_back(joined);
+        else merged *= x.shape()[i];
+        if (i == to) shape.push_back(merged);
     }
     return call.result(reshape(x, shape));
 }
@@ -103,15 +104,15 @@ Tensor expand(const Tensor& x, const Shape& shape) {
     const FunctionCall call("expand", {{"x", x}}, {{"shape", shape}});
     call.require_defined({"x"});
     ops::refuse_in_formula();
-    Shape wanted = shape;
+    Shape target = shape;
     for (int i = 1; i <= std::min(shape.rank(), x.rank()); ++i)
-        if (wanted[-i] == -1) wanted[-i] = x.shape()[-i];
-    if (wanted == x.shape()) return call.result(x);
+        if (target[-i] == -1) target[-i] = x.shape()[-i];
+    if (target == x.shape()) return call.result(x);
     return call.result(
         alias("expand", x,
-              ops::view_of(x.value(), [&](const ops::View& view) { return ops::expanded("expand", view, wanted); }),
-              [from = x.shape()](const GradientContext& context) {
-                  return std::vector{detail::sum_to(context.gradient(), from)};
+              ops::view_of(x.value(), [&](const ops::View& view) { return ops::expanded("expand", view, target); }),
+              [x_shape = x.shape()](const GradientContext& context) {
+                  return std::vector{detail::sum_to(context.gradient(), x_shape)};
               }));
 }
 
@@ -124,10 +125,10 @@ Tensor concatenated(const char* name, std::vector<Tensor> parts, std::int64_t ax
     if (parts.empty()) throw ValueError(fmt::format("{}: expected at least one tensor, got none", name));
     call.require_defined({"parts"});
     // Like in PyTorch, a tensor of shape [0] can be concatenated with any.
-    const auto is_nothing = [](const Tensor& part) { return part.rank() == 1 && part.numel() == 0; };
-    if (!std::ranges::all_of(parts, is_nothing) &&
+    const auto is_empty = [](const Tensor& part) { return part.rank() == 1 && part.numel() == 0; };
+    if (!std::ranges::all_of(parts, is_empty) &&
         std::ranges::any_of(parts, [](const Tensor& part) { return part.rank() > 1; }))
-        std::erase_if(parts, is_nothing);
+        std::erase_if(parts, is_empty);
     const int along = normalize_axis(name, axis, parts[0].rank());
     Shape shape = parts[0].shape();
     std::vector<std::int64_t> sizes;
@@ -147,12 +148,12 @@ Tensor concatenated(const char* name, std::vector<Tensor> parts, std::int64_t ax
     const DType dtype = *promotion.result();
     for (Tensor& part : parts) part = part.to(dtype);
     const ops::View result = ops::View::make(parts[0].device(), dtype, shape);
-    const bool needed = any_requires_grad(parts);
+    const bool needs_graph = any_requires_grad(parts);
     std::int64_t start = 0;
     for (std::size_t i = 0; i < parts.size(); start += sizes[i++])
-        ops::evaluate_into(name, detail::release_value(needed ? parts[i] : std::exchange(parts[i], {})),
+        ops::evaluate_into(name, detail::release_value(needs_graph ? parts[i] : std::exchange(parts[i], {})),
                            ops::sliced(result, along, start, sizes[i]));
-    if (!needed) return call.result(Tensor(result));
+    if (!needs_graph) return call.result(Tensor(result));
     return call.result(attach_backward(
         name, parts, result,
         [along, sizes](const GradientContext& context) {
@@ -187,14 +188,14 @@ Tensor pad(const Tensor& x, const Dims& before, const Dims& after, Scalar value)
                         x.rank(), before.str(), after.str(), x.shape().str()));
     if (!(shape == x.shape())) {  // cropped first
         Tensor inner = x;
-        Dims front = before, behind = after;
+        Dims pad_front = before, pad_back = after;
         for (int axis = 0; axis < x.rank(); ++axis) {
             const std::int64_t first = std::max<std::int64_t>(-before[axis], 0);
             inner = slice(inner, axis, first, first + shape[axis]);
-            front[axis] = std::max<std::int64_t>(before[axis], 0);
-            behind[axis] = std::max<std::int64_t>(after[axis], 0);
+            pad_front[axis] = std::max<std::int64_t>(before[axis], 0);
+            pad_back[axis] = std::max<std::int64_t>(after[axis], 0);
         }
-        return call.result(pad(inner, front, behind, value));
+        return call.result(pad(inner, pad_front, pad_back, value));
     }
     for (int axis = 0; axis < x.rank(); ++axis) shape[axis] += before[axis] + after[axis];
     const ops::View result = ops::View::make(x.device(), x.dtype(), shape);
@@ -204,9 +205,10 @@ Tensor pad(const Tensor& x, const Dims& before, const Dims& after, Scalar value)
     ops::copy(x.view(), inner);
     return call.result(attach_backward(
         "pad", {x}, result,
-        [before, from = x.shape()](const GradientContext& context) {
+        [before, x_shape = x.shape()](const GradientContext& context) {
             Tensor g = context.gradient();
-            for (int axis = 0; axis < from.rank(); ++axis) g = slice(g, axis, before[axis], before[axis] + from[axis]);
+            for (int axis = 0; axis < x_shape.rank(); ++axis)
+                g = slice(g, axis, before[axis], before[axis] + x_shape[axis]);
             return std::vector{g};
         },
         RuleKind::differentiable));

@@ -24,7 +24,7 @@ Region sliced(std::string_view name, const Tensor& x, std::int64_t axis, std::in
     if (step < 1) throw ShapeError(fmt::format("{}: expected a step of at least 1, got {}", name, step));
     const auto within = [size](std::int64_t i) { return std::clamp<std::int64_t>(i < 0 ? i + size : i, 0, size); };
     const std::int64_t first = within(start), last = within(end);
-    Region region = Region::whole(x.shape());
+    Region region = Region::full(x.shape());
     region.axes[static_cast<std::size_t>(along)] = {first, last > first ? ceil_div(last - first, step) : 0, step};
     return region;
 }
@@ -36,7 +36,7 @@ Region selected(std::string_view name, const Tensor& x, std::int64_t axis, std::
     if (index < -size || index >= size)
         throw ShapeError(fmt::format("{}: expected an index from {} to {} along axis {}, got {}", name, -size, size - 1,
                                      along, index));
-    Region region = Region::whole(x.shape());
+    Region region = Region::full(x.shape());
     region.axes[static_cast<std::size_t>(along)] = {index < 0 ? index + size : index, 1, 1, true};
     return region;
 }

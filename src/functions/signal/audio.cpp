@@ -31,12 +31,12 @@ Tensor rows_of(const char* name, const Tensor& x) {
 }
 
 /// y (B, frames, numbers, ...) as (..., numbers, frames, ...), with the axes that x has before T.
-Tensor as_given(const Tensor& y, const Tensor& x) {
+Tensor restore_axes(const Tensor& y, const Tensor& x) {
     Shape shape;
     for (int axis = 0; axis + 1 < x.rank(); ++axis) shape.push_back(x.size(axis));
     for (int axis = 1; axis < y.rank(); ++axis) shape.push_back(y.size(axis));
-    const Tensor made = reshape(y, shape);
-    return transpose(made, x.rank() - 1, x.rank());
+    const Tensor unflattened = reshape(y, shape);
+    return transpose(unflattened, x.rank() - 1, x.rank());
 }
 
 /// Power spectrum (B, frames, frequencies), or complex numbers.
@@ -75,12 +75,13 @@ Tensor hz_of(const Tensor& mel, MelScale scale) {
 
 /// Mel spectrum (B, frames, n_mels).
 Tensor mels(const char* name, const Tensor& x, const MelSpectrogramOptions& options) {
-    const SpectrogramOptions& of = options.spectrogram;
-    if (!of.power || !of.onesided)
+    const SpectrogramOptions& spectrum = options.spectrogram;
+    if (!spectrum.power || !spectrum.onesided)
         throw ValueError(fmt::format("{}: expected a power, and one side of the spectrum, got {} and {}", name,
-                                     of.power ? "a power" : "none", of.onesided ? "one side" : "both sides"));
-    const Tensor powers = spectra(name, x, of);
-    const std::int64_t frequencies = of.n_fft / 2 + 1;
+                                     spectrum.power ? "a power" : "none",
+                                     spectrum.onesided ? "one side" : "both sides"));
+    const Tensor powers = spectra(name, x, spectrum);
+    const std::int64_t frequencies = spectrum.n_fft / 2 + 1;
     const Tensor bank =
         options.filter_bank.defined()
             ? options.filter_bank
@@ -137,9 +138,9 @@ Tensor spectrogram(const Tensor& x, const SpectrogramOptions& options) {
     call.require_defined({"x"});
     return call.result(detail::decomposed_in_f32(
         [&](const std::vector<Tensor>& in) {
-            SpectrogramOptions wide = options;
-            wide.window = in[1];
-            return std::vector{as_given(spectra("audio::spectrogram", in[0], wide), x)};
+            SpectrogramOptions decomposition_options = options;
+            decomposition_options.window = in[1];
+            return std::vector{restore_axes(spectra("audio::spectrogram", in[0], decomposition_options), x)};
         },
         {x, options.window})[0]);
 }
@@ -163,11 +164,12 @@ Tensor mel_filter_bank(std::int64_t n_freqs, std::int64_t n_mels, std::int64_t s
     if (!(mel.f_min >= 0) || !(f_max > mel.f_min))
         throw ValueError(fmt::format("{}: expected 0 <= f_min < f_max, got {} and {}", name, mel.f_min, f_max));
     const DType real = compute_type(options.dtype);
-    const TensorOptions numbers{real, options.device};
+    const TensorOptions compute_options{real, options.device};
     const auto nyquist = static_cast<double>(sample_rate / 2);
-    const Tensor frequencies = reshape(linspace(0, nyquist, n_freqs, numbers), {n_freqs, 1});
-    const Tensor points = hz_of(
-        linspace(mel_of(mel.f_min, mel.mel_scale), mel_of(f_max, mel.mel_scale), n_mels + 2, numbers), mel.mel_scale);
+    const Tensor frequencies = reshape(linspace(0, nyquist, n_freqs, compute_options), {n_freqs, 1});
+    const Tensor points =
+        hz_of(linspace(mel_of(mel.f_min, mel.mel_scale), mel_of(f_max, mel.mel_scale), n_mels + 2, compute_options),
+              mel.mel_scale);
     const Tensor low = slice(points, 0, 0, n_mels), middle = slice(points, 0, 1, n_mels + 1),
                  high = slice(points, 0, 2, n_mels + 2);
     Tensor bank = maximum(minimum((frequencies - low) / (middle - low), (high - frequencies) / (high - middle)), 0);
@@ -186,7 +188,7 @@ Tensor mel_spectrogram(const Tensor& x, const MelSpectrogramOptions& options) {
     call.require_defined({"x"});
     return call.result(detail::decomposed_in_f32(
         [&](const std::vector<Tensor>& in) {
-            return std::vector{as_given(mels("audio::mel_spectrogram", in[0], with_tensors(options, in)), x)};
+            return std::vector{restore_axes(mels("audio::mel_spectrogram", in[0], with_tensors(options, in)), x)};
         },
         {x, options.spectrogram.window, options.filter_bank})[0]);
 }
@@ -206,7 +208,8 @@ Tensor amplitude_to_db(const Tensor& x, const AmplitudeToDbOptions& options) {
             fmt::format("audio::amplitude_to_db: expected a top_db of at least 0, got {}", *options.top_db));
     Dims axes;
     for (int axis = std::max(0, x.rank() - 3); axis < x.rank(); ++axis) axes.push_back(axis);
-    return call.result(detail::decomposed_in_f32(x, [&](const Tensor& wide) { return decibels(wide, options, axes); }));
+    return call.result(
+        detail::decomposed_in_f32(x, [&](const Tensor& upcast) { return decibels(upcast, options, axes); }));
 }
 
 Tensor mfcc(const Tensor& x, const MfccOptions& options) {
@@ -224,7 +227,7 @@ Tensor mfcc(const Tensor& x, const MfccOptions& options) {
             fmt::format("{}: expected an n_mfcc of 1 to n_mels, {}, got {}", name, mel.n_mels, options.n_mfcc));
     return call.result(detail::decomposed_in_f32(
         [&](const std::vector<Tensor>& in) {
-            return std::vector{as_given(coefficients(name, in[0], options, with_tensors(mel, in)), x)};
+            return std::vector{restore_axes(coefficients(name, in[0], options, with_tensors(mel, in)), x)};
         },
         {x, mel.spectrogram.window, mel.filter_bank})[0]);
 }

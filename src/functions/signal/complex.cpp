@@ -35,8 +35,8 @@ Tensor polar(const Tensor& abs, const Tensor& angle) {
     const FunctionCall call("polar", {{"abs", abs}, {"angle", angle}});
     call.require_defined({"abs", "angle"});
     require_parts("polar", "abs", abs, "angle", angle);
-    const auto of = [](const Tensor& r, const Tensor& phi) { return pairs(r * cos(phi), r * sin(phi)); };
-    return call.result(detail::in_f32(abs.dtype(), of, abs, angle));
+    const auto from_polar = [](const Tensor& r, const Tensor& phi) { return pairs(r * cos(phi), r * sin(phi)); };
+    return call.result(detail::in_f32(abs.dtype(), from_polar, abs, angle));
 }
 
 Tensor real(const Tensor& z) {

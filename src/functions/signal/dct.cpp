@@ -24,8 +24,8 @@ Tensor eighth_turns(std::int64_t n, const Tensor& like) {
 Tensor ortho(std::int64_t n, const Tensor& like) {
     const auto count = static_cast<double>(n);
     const Tensor k = arange(0, n, 1, {DType::i32, like.device()});
-    const TensorOptions numbers{like.dtype(), like.device()};
-    return where(k == 0, full({}, std::sqrt(1 / (4 * count)), numbers), std::sqrt(1 / (2 * count)));
+    const TensorOptions compute_options{like.dtype(), like.device()};
+    return where(k == 0, full({}, std::sqrt(1 / (4 * count)), compute_options), std::sqrt(1 / (2 * count)));
 }
 
 /// Checked input in f32 or f64, with its axis last.
@@ -41,8 +41,8 @@ Tensor prepared(const char* name, const Tensor& x, std::int64_t axis, std::strin
 }
 
 Tensor finished(const Tensor& y, const Tensor& x, std::int64_t axis) {
-    const Tensor made = movedim(y, -1, normalize_axis("dct", axis, x.rank()));
-    return is_16bit_float(x.dtype()) ? made.to(x.dtype()) : made;
+    const Tensor moved = movedim(y, -1, normalize_axis("dct", axis, x.rank()));
+    return is_16bit_float(x.dtype()) ? moved.to(x.dtype()) : moved;
 }
 
 }  // namespace
@@ -54,10 +54,10 @@ Tensor dct(const Tensor& x, std::int64_t axis, std::string_view norm) {
     const std::int64_t n = in.size(-1), h = n / 2;
     // Even indices ascending, odd indices descending.
     const Tensor order = n == 1 ? in : concat({slice(in, -1, 0, n, 2), flip(slice(in, -1, 1, n, 2), {-1})}, -1);
-    const Tensor turned = complex_mul(rfft(order), eighth_turns(n, in)) * 2;
+    const Tensor rotated = complex_mul(rfft(order), eighth_turns(n, in)) * 2;
     // The second half consists of the imaginary parts of the first.
-    Tensor y = select(turned, -1, 0);
-    if (n > 2) y = concat({y, flip(-slice(select(turned, -1, 1), -1, 1, n - h), {-1})}, -1);
+    Tensor y = select(rotated, -1, 0);
+    if (n > 2) y = concat({y, flip(-slice(select(rotated, -1, 1), -1, 1, n - h), {-1})}, -1);
     if (norm == "ortho") y = y * ortho(n, in);
     return call.result(finished(y, x, axis));
 }

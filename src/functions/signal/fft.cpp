@@ -19,7 +19,7 @@ namespace {
 
 using Tensors = std::vector<Tensor>;
 
-/// By multiplication with the DFT matrix.
+/// Transform by multiplication with the DFT matrix.
 Tensor decomposed(const Tensor& x, int axis, bool conjugate, double scale) {
     const std::int64_t n = x.size(axis);
     const Tensor k = arange(0, n, 1, {DType::i64, x.device()});
@@ -74,7 +74,7 @@ Tensor to_half(const char* name, const Tensor& x, double scale) {
         RuleKind::differentiable);
 }
 
-/// Its inverse, without normalisation.
+/// Inverse of to_half, without normalisation.
 Tensor to_real(const char* name, const Tensor& x, double scale) {
     const std::int64_t h = x.size(-2) - 1;
     if (detail::by_decomposition()) {
@@ -111,23 +111,24 @@ int axes_of(const char* name, const Tensor& x, bool pairs) {
     return pairs ? x.rank() - 1 : x.rank();
 }
 
-/// @param given the requested length, or -1
-std::int64_t length_of(const char* name, std::int64_t given, std::int64_t otherwise, const Tensor& x) {
-    if (given != -1 && given < 1)
-        throw ValueError(fmt::format("{}: expected a length of at least 1, or -1 for that of x, got {}", name, given));
-    if (given == -1 && otherwise < 1)
+/// @param requested length of the transform, or -1
+std::int64_t length_of(const char* name, std::int64_t requested, std::int64_t default_length, const Tensor& x) {
+    if (requested != -1 && requested < 1)
+        throw ValueError(
+            fmt::format("{}: expected a length of at least 1, or -1 for that of x, got {}", name, requested));
+    if (requested == -1 && default_length < 1)
         throw ShapeError(
             fmt::format("{}: expected at least one element along the axis, got x of {}", name, x.shape().str()));
-    return given == -1 ? otherwise : given;
+    return requested == -1 ? default_length : requested;
 }
 
-/// Truncated, or padded with zeros.
+/// x truncated, or padded with zeros, to n elements along an axis.
 Tensor resized(const Tensor& x, int axis, std::int64_t n) {
-    const std::int64_t here = x.size(axis);
-    if (here == n) return x;
-    if (here > n) return slice(x, axis, 0, n);
+    const std::int64_t length = x.size(axis);
+    if (length == n) return x;
+    if (length > n) return slice(x, axis, 0, n);
     Dims after = Dims::filled(x.rank(), 0);
-    after[axis] = n - here;
+    after[axis] = n - length;
     return pad(x, Dims::filled(x.rank(), 0), after);
 }
 
@@ -158,65 +159,68 @@ Tensor back_along(const char* name, const Tensor& x, std::int64_t n, int axis, b
 }
 
 /// Axes of a multidimensional transform, and their lengths, or -1.
-struct Several {
+struct TransformAxes {
     std::vector<int> axes;
     std::vector<std::int64_t> lengths;
 };
 
-Several several(const char* name, const Tensor& x, int rank, const Dims& sizes, const Dims& axes) {
+TransformAxes transform_axes(const char* name, const Tensor& x, int rank, const Dims& sizes, const Dims& axes) {
     if (!sizes.empty() && !axes.empty() && sizes.rank() != axes.rank())
         throw ValueError(
             fmt::format("{}: expected as many sizes as axes, got {} and {}", name, sizes.str(), axes.str()));
     if (sizes.rank() > rank)
         throw ShapeError(fmt::format("{}: expected no more sizes than x has axes, got {} for x of {}", name,
                                      sizes.str(), x.shape().str()));
-    Several made;
+    TransformAxes result;
     if (axes.empty()) {
         const int count = sizes.empty() ? rank : sizes.rank();
-        for (int i = rank - count; i < rank; ++i) made.axes.push_back(i);
+        for (int i = rank - count; i < rank; ++i) result.axes.push_back(i);
     }
-    for (const std::int64_t axis : axes) made.axes.push_back(normalize_axis(name, axis, rank));
-    for (std::size_t i = 0; i < made.axes.size(); ++i)
+    for (const std::int64_t axis : axes) result.axes.push_back(normalize_axis(name, axis, rank));
+    for (std::size_t i = 0; i < result.axes.size(); ++i)
         for (std::size_t k = 0; k < i; ++k)
-            if (made.axes[i] == made.axes[k])
+            if (result.axes[i] == result.axes[k])
                 throw ValueError(fmt::format("{}: expected each axis once, got {}", name, axes.str()));
-    for (std::size_t i = 0; i < made.axes.size(); ++i)
-        made.lengths.push_back(sizes.empty() ? -1 : sizes[static_cast<int>(i)]);
-    if (made.axes.empty())
+    for (std::size_t i = 0; i < result.axes.size(); ++i)
+        result.lengths.push_back(sizes.empty() ? -1 : sizes[static_cast<int>(i)]);
+    if (result.axes.empty())
         throw ShapeError(fmt::format("{}: expected at least one axis, got x of {}", name, x.shape().str()));
-    return made;
+    return result;
 }
 
 Tensor over(const char* name, Tensor x, const Dims& sizes, const Dims& axes, bool backwards, std::string_view norm) {
-    const Several all = several(name, x, axes_of(name, x, true), sizes, axes);
+    const TransformAxes transform = transform_axes(name, x, axes_of(name, x, true), sizes, axes);
     x = floating(x);
-    for (std::size_t i = all.axes.size(); i-- > 0;) x = along(name, x, all.lengths[i], all.axes[i], backwards, norm);
+    for (std::size_t i = transform.axes.size(); i-- > 0;)
+        x = along(name, x, transform.lengths[i], transform.axes[i], backwards, norm);
     return x;
 }
 
 Tensor real_over(const char* name, const Tensor& x, const Dims& sizes, const Dims& axes, std::string_view norm) {
-    const Several all = several(name, x, axes_of(name, x, false), sizes, axes);
-    Tensor y = real_along(name, floating(x), all.lengths.back(), all.axes.back(), false, norm);
-    for (std::size_t i = all.axes.size() - 1; i-- > 0;) y = along(name, y, all.lengths[i], all.axes[i], false, norm);
+    const TransformAxes transform = transform_axes(name, x, axes_of(name, x, false), sizes, axes);
+    Tensor y = real_along(name, floating(x), transform.lengths.back(), transform.axes.back(), false, norm);
+    for (std::size_t i = transform.axes.size() - 1; i-- > 0;)
+        y = along(name, y, transform.lengths[i], transform.axes[i], false, norm);
     return y;
 }
 
 Tensor back_over(const char* name, const Tensor& x, const Dims& sizes, const Dims& axes, std::string_view norm) {
-    const Several all = several(name, x, axes_of(name, x, true), sizes, axes);
+    const TransformAxes transform = transform_axes(name, x, axes_of(name, x, true), sizes, axes);
     Tensor y = floating(x);
-    for (std::size_t i = 0; i + 1 < all.axes.size(); ++i) y = along(name, y, all.lengths[i], all.axes[i], true, norm);
-    return back_along(name, y, all.lengths.back(), all.axes.back(), false, norm);
+    for (std::size_t i = 0; i + 1 < transform.axes.size(); ++i)
+        y = along(name, y, transform.lengths[i], transform.axes[i], true, norm);
+    return back_along(name, y, transform.lengths.back(), transform.axes.back(), false, norm);
 }
 
-Tensor shifted(const char* name, const Tensor& x, const Dims& axes, bool back) {
-    Dims places, shifts;
+Tensor shifted(const char* name, const Tensor& x, const Dims& axes, bool inverse) {
+    Dims shifted_axes, shifts;
     const int count = axes.empty() ? x.rank() : axes.rank();
     for (int i = 0; i < count; ++i) {
         const int axis = axes.empty() ? i : normalize_axis(name, axes[i], x.rank());
-        places.push_back(axis);
-        shifts.push_back(back ? -(x.size(axis) / 2) : x.size(axis) / 2);
+        shifted_axes.push_back(axis);
+        shifts.push_back(inverse ? -(x.size(axis) / 2) : x.size(axis) / 2);
     }
-    return places.empty() ? x : roll(x, shifts, places);
+    return shifted_axes.empty() ? x : roll(x, shifts, shifted_axes);
 }
 
 Tensor frequencies(const char* name, std::int64_t n, double d, std::int64_t count, const TensorOptions& options) {
@@ -232,13 +236,13 @@ Tensor frequencies(const char* name, std::int64_t n, double d, std::int64_t coun
 }  // namespace
 
 // Transforms along one axis: name, implementation, whether x is complex, and the direction.
-#define ALONG(function, does, pairs, backwards)                                                  \
+#define ALONG(function, implementation, pairs, backwards)                                        \
     Tensor function(const Tensor& x, std::int64_t n, std::int64_t axis, std::string_view norm) { \
         constexpr auto* name = "fft::" #function;                                                \
         const FunctionCall call(name, {{"x", x}}, {{"n", n}, {"axis", axis}, {"norm", norm}});   \
         call.require_defined({"x"});                                                             \
-        const int where = normalize_axis(name, axis, axes_of(name, x, pairs));                   \
-        return call.result(does(name, floating(x), n, where, backwards, norm));                  \
+        const int along_axis = normalize_axis(name, axis, axes_of(name, x, pairs));              \
+        return call.result(implementation(name, floating(x), n, along_axis, backwards, norm));   \
     }
 ALONG(fft, along, true, false)
 ALONG(ifft, along, true, true)
@@ -249,11 +253,11 @@ ALONG(ihfft, real_along, false, true)
 
 // Multidimensional transforms, one axis after the other.
 #define OVER(function, ...)                                                                                 \
-    Tensor function(const Tensor& given, const Dims& sizes, const Dims& axes, std::string_view norm) {      \
+    Tensor function(const Tensor& input, const Dims& sizes, const Dims& axes, std::string_view norm) {      \
         constexpr auto* name = "fft::" #function;                                                           \
-        const FunctionCall call(name, {{"x", given}}, {{"sizes", sizes}, {"axes", axes}, {"norm", norm}});  \
+        const FunctionCall call(name, {{"x", input}}, {{"sizes", sizes}, {"axes", axes}, {"norm", norm}});  \
         call.require_defined({"x"});                                                                        \
-        return call.result(detail::decomposed_in_f32(given, [&](const Tensor& x) { return __VA_ARGS__; })); \
+        return call.result(detail::decomposed_in_f32(input, [&](const Tensor& x) { return __VA_ARGS__; })); \
     }
 OVER(fft2, over(name, x, sizes, axes, false, norm))
 OVER(ifft2, over(name, x, sizes, axes, true, norm))

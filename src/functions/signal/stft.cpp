@@ -26,8 +26,8 @@ Tensor overlapped(const Tensor& frames, std::int64_t hop, std::int64_t length) {
     const std::int64_t batch = frames.size(0), count = frames.size(1), n = frames.size(2);
     const std::int64_t overlaps = (n + hop - 1) / hop;
     if (overlaps > kMaxOverlaps) return detail::sum_of_windows(frames, 1, length, hop);
-    const std::int64_t whole = overlaps * hop;
-    const Tensor padded = whole == n ? frames : pad(frames, {0, 0, 0}, {0, 0, whole - n});
+    const std::int64_t padded_length = overlaps * hop;
+    const Tensor padded = padded_length == n ? frames : pad(frames, {0, 0, 0}, {0, 0, padded_length - n});
     // Part r of frame t is added to block t + r of the result.
     const Tensor parts = reshape(padded, {batch, count, overlaps, hop});
     Tensor sum;
@@ -35,9 +35,9 @@ Tensor overlapped(const Tensor& frames, std::int64_t hop, std::int64_t length) {
         const Tensor part = pad(select(parts, 2, r), {0, r, 0}, {0, overlaps - 1 - r, 0});
         sum = sum.defined() ? sum + part : part;
     }
-    const std::int64_t made = (count + overlaps - 1) * hop;
-    const Tensor row = reshape(sum, {batch, made});
-    return made >= length ? slice(row, 1, 0, length) : pad(row, {0, 0}, {0, length - made});
+    const std::int64_t total = (count + overlaps - 1) * hop;
+    const Tensor row = reshape(sum, {batch, total});
+    return total >= length ? slice(row, 1, 0, length) : pad(row, {0, 0}, {0, length - total});
 }
 
 /// Frames of n samples of x (B, T), (B, frames, n), which share its memory.
@@ -70,11 +70,11 @@ Sizes sizes_of(const char* name, std::int64_t n_fft, const std::optional<std::in
 }
 
 /// A window of n_fft samples; undefined if it is all ones.
-Tensor whole_window(const Tensor& window, std::int64_t length, std::int64_t n_fft, const Tensor& like) {
+Tensor padded_window(const Tensor& window, std::int64_t length, std::int64_t n_fft, const Tensor& like) {
     if (length == n_fft) return window;
-    const Tensor given = window.defined() ? window : ones({length}, {like.dtype(), like.device()});
+    const Tensor base_window = window.defined() ? window : ones({length}, {like.dtype(), like.device()});
     const std::int64_t left = (n_fft - length) / 2;
-    return pad(given, Dims{left}, Dims{n_fft - length - left});
+    return pad(base_window, Dims{left}, Dims{n_fft - length - left});
 }
 
 }  // namespace
@@ -92,7 +92,7 @@ Tensor transformed_frames(const char* name, const Tensor& x, std::int64_t n_fft,
                                      x.shape().str()));
     const Tensor padded = side == 0 ? x : pad(x, {side, side}, options.pad_mode);
     Tensor frames = framed(padded, n_fft, sizes.hop);
-    const Tensor window = whole_window(options.window, sizes.window, n_fft, x);
+    const Tensor window = padded_window(options.window, sizes.window, n_fft, x);
     if (window.defined()) frames = frames * window;
     const char* norm = options.normalized ? "ortho" : "backward";
     return options.onesided ? fft::rfft(frames, -1, -1, norm)
@@ -116,10 +116,10 @@ Tensor stft(const Tensor& x, std::int64_t n_fft, const StftOptions& options) {
     if (x.rank() != 1 && x.rank() != 2)
         throw ShapeError(fmt::format("stft: expected x of shape (T) or (B, T), got {}", x.shape().str()));
     if (is_16bit_float(x.dtype()) && (!window.defined() || window.dtype() == x.dtype())) {
-        StftOptions wide = options;
-        wide.window = detail::upcast(window);
+        StftOptions upcast_options = options;
+        upcast_options.window = detail::upcast(window);
         return call.result(detail::in_f32(
-            x.dtype(), [&](const Tensor& in) { return stft(in, n_fft, wide); }, x));
+            x.dtype(), [&](const Tensor& in) { return stft(in, n_fft, upcast_options); }, x));
     }
     const Tensor in = x.rank() == 1 ? unsqueeze(x, 0) : x;
     const Tensor y = transpose(detail::transformed_frames("stft", in, n_fft, options), 1, 2);
@@ -149,29 +149,29 @@ Tensor istft(const Tensor& x, std::int64_t n_fft, const IstftOptions& options) {
         throw ShapeError(fmt::format("istft: expected {} frequencies of n_fft = {}, and frames, got x of {}",
                                      frequencies, n_fft, x.shape().str()));
     if (is_16bit_float(x.dtype())) {
-        IstftOptions wide = options;
-        wide.window = detail::upcast(window);
+        IstftOptions upcast_options = options;
+        upcast_options.window = detail::upcast(window);
         return call.result(detail::in_f32(
-            x.dtype(), [&](const Tensor& in) { return istft(in, n_fft, wide); }, x));
+            x.dtype(), [&](const Tensor& in) { return istft(in, n_fft, upcast_options); }, x));
     }
     if (length && *length < 1) throw ValueError(fmt::format("istft: expected a length of at least 1, got {}", *length));
     const Tensor in = transpose(x.rank() == 3 ? unsqueeze(x, 0) : x, 1, 2);
     Tensor frames = fft::irfft(in, n_fft, -1, normalized ? "ortho" : "backward");
-    const Tensor weights = whole_window(window, sizes.window, n_fft, x);
+    const Tensor weights = padded_window(window, sizes.window, n_fft, x);
     if (weights.defined()) frames = frames * weights;
-    const std::int64_t count = in.size(1), all = n_fft + sizes.hop * (count - 1);
+    const std::int64_t count = in.size(1), total = n_fft + sizes.hop * (count - 1);
     const Tensor squares = weights.defined() ? square(weights) : ones({n_fft}, {x.dtype(), x.device()});
-    const Tensor reached = overlapped(expand(reshape(squares, {1, 1, n_fft}), {1, count, n_fft}), sizes.hop, all);
-    const Tensor sum = overlapped(frames, sizes.hop, all);
+    const Tensor window_sum = overlapped(expand(reshape(squares, {1, 1, n_fft}), {1, count, n_fft}), sizes.hop, total);
+    const Tensor sum = overlapped(frames, sizes.hop, total);
     const std::int64_t start = center ? n_fft / 2 : 0;
-    const std::int64_t end = length ? start + *length : center ? all - n_fft / 2 : all;
+    const std::int64_t end = length ? start + *length : center ? total - n_fft / 2 : total;
     if (end <= start)
         throw ShapeError(
             fmt::format("istft: expected more frames than are trimmed at the ends, got x of {}", x.shape().str()));
-    const auto kept = [&](const Tensor& row) { return slice(row, 1, start, std::min(end, all)); };
-    const Tensor weight = kept(reached);
-    Tensor y = kept(sum) / where(weight > 1e-11, weight, 1);
-    if (end > all) y = pad(y, {0, 0}, {0, end - std::max(start, all)});
+    const auto trim = [&](const Tensor& row) { return slice(row, 1, start, std::min(end, total)); };
+    const Tensor weight = trim(window_sum);
+    Tensor y = trim(sum) / where(weight > 1e-11, weight, 1);
+    if (end > total) y = pad(y, {0, 0}, {0, end - std::max(start, total)});
     return call.result(x.rank() == 3 ? select(y, 0, 0) : y);
 }
 

@@ -26,10 +26,10 @@ Tensor window(const char* name, std::int64_t length, bool periodic, const Tensor
 
 Tensor cosine(const Tensor& turns, double times = 1) { return cos(turns * (2 * std::numbers::pi * times)); }
 
-/// exp(-x) I0(x), for x up to `most`: the mean of exp(x (cos t - 1)) over a circle, which converges faster than any
+/// exp(-x) I0(x), for x up to `max_x`: the mean of exp(x (cos t - 1)) over a circle, which converges faster than any
 /// power of the number of points.
-Tensor scaled_bessel(const Tensor& x, double most) {
-    const auto points = static_cast<std::int64_t>(32 + std::ceil(8 * std::sqrt(most)));
+Tensor scaled_bessel(const Tensor& x, double max_x) {
+    const auto points = static_cast<std::int64_t>(32 + std::ceil(8 * std::sqrt(max_x)));
     const Tensor t =
         (arange(0, points, 1, {x.dtype(), x.device()}) + 0.5) * (std::numbers::pi / (2 * static_cast<double>(points)));
     const Tensor sines = square(sin(t));

@@ -25,17 +25,17 @@ int axis_of(const char* name, const Tensor& x, std::int64_t axis) {
 
 Sorted sorted(const Tensor& x, int along, bool descending) {
     if (x.rank() == 0) return {x, zeros({}, {DType::i64, x.device()})};
-    const TopK all = topk(x, x.shape()[along], along, descending);
-    return {all.values, all.indices};
+    const TopK result = topk(x, x.shape()[along], along, descending);
+    return {result.values, result.indices};
 }
 
 /// Element at one index along an axis.
-Sorted at(const Sorted& both, int along, std::int64_t place, bool keep_axis) {
-    if (both.values.rank() == 0) return both;
-    const auto of = [&](const Tensor& x) {
-        return keep_axis ? slice(x, along, place, place + 1) : select(x, along, place);
+Sorted select_at(const Sorted& elements, int along, std::int64_t position, bool keep_axis) {
+    if (elements.values.rank() == 0) return elements;
+    const auto pick = [&](const Tensor& x) {
+        return keep_axis ? slice(x, along, position, position + 1) : select(x, along, position);
     };
-    return {of(both.values), of(both.indices)};
+    return {pick(elements.values), pick(elements.indices)};
 }
 
 std::int64_t size_along(const char* name, const Tensor& x, int along) {
@@ -46,19 +46,19 @@ std::int64_t size_along(const char* name, const Tensor& x, int along) {
 }
 
 /// Replaces the result if there is a NaN along the axis by the first NaN and its index.
-Sorted with_nan(const Tensor& x, int along, bool keep_axis, Sorted found) {
-    if (!is_floating(x.dtype()) || x.rank() == 0) return found;
+Sorted with_nan(const Tensor& x, int along, bool keep_axis, Sorted result) {
+    if (!is_floating(x.dtype()) || x.rank() == 0) return result;
     const Tensor nan = isnan(x.detach()), any_nan = any(nan, {along}, keep_axis);
-    found.indices = where(any_nan, argmax(nan.to(DType::u8), along, keep_axis), found.indices);
+    result.indices = where(any_nan, argmax(nan.to(DType::u8), along, keep_axis), result.indices);
     if (any_requires_grad({x})) {  // it receives the gradient
-        const Tensor place = keep_axis ? found.indices : unsqueeze(found.indices, along);
-        const Tensor first = gather(x, along, place);
-        found.values = where(any_nan, keep_axis ? first : squeeze(first, {along}), found.values);
+        const Tensor nan_index = keep_axis ? result.indices : unsqueeze(result.indices, along);
+        const Tensor first = gather(x, along, nan_index);
+        result.values = where(any_nan, keep_axis ? first : squeeze(first, {along}), result.values);
     } else {
-        found.values =
-            where(any_nan, full({}, std::numeric_limits<double>::quiet_NaN(), {x.dtype(), x.device()}), found.values);
+        result.values =
+            where(any_nan, full({}, std::numeric_limits<double>::quiet_NaN(), {x.dtype(), x.device()}), result.values);
     }
-    return found;
+    return result;
 }
 
 }  // namespace
@@ -66,9 +66,9 @@ Sorted with_nan(const Tensor& x, int along, bool keep_axis, Sorted found) {
 Sorted sort(const Tensor& x, std::int64_t axis, bool descending) {
     const FunctionCall call("sort", {{"x", x}}, {{"axis", axis}, {"descending", descending}});
     call.require_defined({"x"});
-    Sorted both = sorted(x, axis_of("sort", x, axis), descending);
-    call.results({both.values, both.indices});
-    return both;
+    Sorted result = sorted(x, axis_of("sort", x, axis), descending);
+    call.results({result.values, result.indices});
+    return result;
 }
 
 Tensor argsort(const Tensor& x, std::int64_t axis, bool descending) {
@@ -85,9 +85,9 @@ Sorted kthvalue(const Tensor& x, std::int64_t k, std::int64_t axis, bool keep_ax
     if (k < 1 || k > n)
         throw ValueError(
             fmt::format("kthvalue: expected a k from 1 to {}, the elements of axis {}, got {}", n, along, k));
-    Sorted both = at(sorted(x, along, false), along, k - 1, keep_axis);
-    call.results({both.values, both.indices});
-    return both;
+    Sorted result = select_at(sorted(x, along, false), along, k - 1, keep_axis);
+    call.results({result.values, result.indices});
+    return result;
 }
 
 Sorted median(const Tensor& x, std::int64_t axis, bool keep_axis) {
@@ -95,9 +95,9 @@ Sorted median(const Tensor& x, std::int64_t axis, bool keep_axis) {
     call.require_defined({"x"});
     const int along = axis_of("median", x, axis);
     const std::int64_t n = size_along("median", x, along);
-    Sorted both = with_nan(x, along, keep_axis, at(sorted(x, along, false), along, (n - 1) / 2, keep_axis));
-    call.results({both.values, both.indices});
-    return both;
+    Sorted result = with_nan(x, along, keep_axis, select_at(sorted(x, along, false), along, (n - 1) / 2, keep_axis));
+    call.results({result.values, result.indices});
+    return result;
 }
 
 Tensor median(const Tensor& x) {
@@ -117,23 +117,26 @@ Tensor quantile(const Tensor& x, double q, std::int64_t axis, bool keep_axis, st
     const int along = axis_of("quantile", x, axis);
     if (!(q >= 0 && q <= 1)) throw ValueError(fmt::format("quantile: expected q in [0, 1], got {}", q));
     const std::int64_t n = size_along("quantile", x, along);
-    const double place = q * static_cast<double>(n - 1);
-    const auto lower = static_cast<std::int64_t>(std::floor(place)), higher = std::min(lower + 1, n - 1);
-    double weight = place - static_cast<double>(lower);
+    const double position = q * static_cast<double>(n - 1);
+    const auto lower = static_cast<std::int64_t>(std::floor(position)), higher = std::min(lower + 1, n - 1);
+    double weight = position - static_cast<double>(lower);
     if (interpolation == "lower") weight = 0;
     else if (interpolation == "higher") weight = weight > 0 ? 1 : 0;
-    else if (interpolation == "nearest") weight = std::nearbyint(place) - static_cast<double>(lower);
+    else if (interpolation == "nearest") weight = std::nearbyint(position) - static_cast<double>(lower);
     else if (interpolation == "midpoint") weight = weight > 0 ? 0.5 : 0;
     else if (interpolation != "linear")
         throw ValueError(
             fmt::format("quantile: expected an interpolation of linear, lower, higher, nearest or midpoint, got \"{}\"",
                         interpolation));
-    const Sorted all = sorted(x, along, false);
-    const Tensor a = at(all, along, lower, keep_axis).values, b = at(all, along, higher, keep_axis).values;
-    const Tensor between = weight == 0 ? a : weight == 1 ? b : lerp(a, b, weight);
-    return call.result(with_nan(x, along, keep_axis,
-                                {between, all.indices.rank() == 0 ? all.indices : at(all, along, 0, keep_axis).indices})
-                           .values);
+    const Sorted ordered = sorted(x, along, false);
+    const Tensor a = select_at(ordered, along, lower, keep_axis).values,
+                 b = select_at(ordered, along, higher, keep_axis).values;
+    const Tensor interpolated = weight == 0 ? a : weight == 1 ? b : lerp(a, b, weight);
+    return call.result(
+        with_nan(x, along, keep_axis,
+                 {interpolated,
+                  ordered.indices.rank() == 0 ? ordered.indices : select_at(ordered, along, 0, keep_axis).indices})
+            .values);
 }
 
 Tensor quantile(const Tensor& x, const std::vector<double>& q, std::int64_t axis, bool keep_axis,
@@ -145,9 +148,9 @@ Tensor quantile(const Tensor& x, const std::vector<double>& q, std::int64_t axis
                              {"interpolation", interpolation}});
     call.require_defined({"x"});
     if (q.empty()) throw ValueError("quantile: expected at least one q, got none");
-    std::vector<Tensor> each;
-    for (const double value : q) each.push_back(quantile(x, value, axis, keep_axis, interpolation));
-    return call.result(stack(each));
+    std::vector<Tensor> quantiles;
+    for (const double value : q) quantiles.push_back(quantile(x, value, axis, keep_axis, interpolation));
+    return call.result(stack(quantiles));
 }
 
 Sorted mode(const Tensor& x, std::int64_t axis, bool keep_axis) {
@@ -156,66 +159,66 @@ Sorted mode(const Tensor& x, std::int64_t axis, bool keep_axis) {
     const int along = axis_of("mode", x, axis);
     const std::int64_t n = size_along("mode", x, along);
     if (x.rank() == 0) {
-        const Sorted own{x, zeros({}, {DType::i64, x.device()})};
-        call.results({own.values, own.indices});
-        return own;
+        const Sorted result{x, zeros({}, {DType::i64, x.device()})};
+        call.results({result.values, result.indices});
+        return result;
     }
     // Length of the run of equal elements up to each, in sorted order; the first maximum ends the longest run.
-    const Sorted in_order = sorted(x, along, false);
-    const Tensor plain = in_order.values.detach();
+    const Sorted ordered = sorted(x, along, false);
+    const Tensor values = ordered.values.detach();
     Shape shape;
     for (int i = 0; i < x.rank(); ++i) shape.push_back(i == along ? n : 1);
-    const Tensor places = expand(reshape(arange(0, n, 1, {DType::i64, x.device()}), shape), x.shape());
-    const Tensor starts =
-        concat({slice(places, along, 0, 1) == 0, slice(plain, along, 1, n) != slice(plain, along, 0, n - 1)}, along);
-    const Tensor run = places - cummax(where(starts, places, 0), along).values;
+    const Tensor positions = expand(reshape(arange(0, n, 1, {DType::i64, x.device()}), shape), x.shape());
+    const Tensor starts = concat(
+        {slice(positions, along, 0, 1) == 0, slice(values, along, 1, n) != slice(values, along, 0, n - 1)}, along);
+    const Tensor run = positions - cummax(where(starts, positions, 0), along).values;
     const Tensor end = argmax(run, along, true);
-    Sorted both{gather(in_order.values, along, end), gather(in_order.indices, along, end)};
-    if (!keep_axis) both = {squeeze(both.values, {along}), squeeze(both.indices, {along})};
-    call.results({both.values, both.indices});
-    return both;
+    Sorted result{gather(ordered.values, along, end), gather(ordered.indices, along, end)};
+    if (!keep_axis) result = {squeeze(result.values, {along}), squeeze(result.indices, {along})};
+    call.results({result.values, result.indices});
+    return result;
 }
 
 namespace {
 
 /// Unique rows (n, m) if equal ones are adjacent. @param order original indices; undefined: already in order
-Unique groups(const char* name, const Tensor& rows, const Tensor& order) {
+Unique group_rows(const char* name, const Tensor& rows, const Tensor& order) {
     const std::int64_t n = rows.size(0), m = rows.size(1);
-    const TensorOptions whole{DType::i64, rows.device()};
-    if (n == 0) return {rows, zeros({0}, whole), zeros({0}, whole)};
-    const Tensor differ = m == 1 ? reshape(slice(rows, 0, 1, n) != slice(rows, 0, 0, n - 1), {n - 1})
-                                 : any(slice(rows, 0, 1, n) != slice(rows, 0, 0, n - 1), {1});
-    const Tensor starts = concat({full({1}, 1, {DType::boolean, rows.device()}), differ}, 0);
-    const Tensor numbers = cumsum(starts, 0) - 1;
-    const std::int64_t count = select(numbers, 0, -1).item<std::int64_t>() + 1;
-    const Tensor last = detail::last_rows(name, numbers, count);
-    return {detail::take_rows(name, rows, last, 0),
-            order.defined() ? scatter(zeros({n}, whole), 0, order, numbers) : numbers,
-            reshape(detail::sum_rows(name, ones({n, 1}, whole), numbers, count), {count})};
+    const TensorOptions index_options{DType::i64, rows.device()};
+    if (n == 0) return {rows, zeros({0}, index_options), zeros({0}, index_options)};
+    const Tensor differs = m == 1 ? reshape(slice(rows, 0, 1, n) != slice(rows, 0, 0, n - 1), {n - 1})
+                                  : any(slice(rows, 0, 1, n) != slice(rows, 0, 0, n - 1), {1});
+    const Tensor starts = concat({full({1}, 1, {DType::boolean, rows.device()}), differs}, 0);
+    const Tensor group_index = cumsum(starts, 0) - 1;
+    const std::int64_t count = select(group_index, 0, -1).item<std::int64_t>() + 1;
+    const Tensor last = detail::last_occurrences(name, group_index, count);
+    return {detail::gather_rows(name, rows, last, 0),
+            order.defined() ? scatter(zeros({n}, index_options), 0, order, group_index) : group_index,
+            reshape(detail::scatter_add_rows(name, ones({n, 1}, index_options), group_index, count), {count})};
 }
 
-/// All elements as one row.
-Unique of_elements(const FunctionCall& call, const char* name, const Tensor& x, bool in_order) {
+/// Unique elements of x, in one row.
+Unique unique_elements(const FunctionCall& call, const char* name, const Tensor& x, bool sorts) {
     const NoGrad no_grad;
     const std::int64_t n = x.numel();
     const Tensor row = reshape(x.detach(), {n});
-    const Sorted both = in_order && n > 0 ? sorted(row, 0, false) : Sorted{row, {}};
-    Unique made = groups(name, reshape(both.values, {n, 1}), both.indices);
-    made.values = reshape(made.values, {made.values.size(0)});
-    made.inverse = reshape(made.inverse, x.shape());
-    call.results({made.values, made.inverse, made.counts});
-    return made;
+    const Sorted ordered = sorts && n > 0 ? sorted(row, 0, false) : Sorted{row, {}};
+    Unique result = group_rows(name, reshape(ordered.values, {n, 1}), ordered.indices);
+    result.values = reshape(result.values, {result.values.size(0)});
+    result.inverse = reshape(result.inverse, x.shape());
+    call.results({result.values, result.inverse, result.counts});
+    return result;
 }
 
-/// Slices of x along an axis.
-Unique of_parts(const FunctionCall& call, const char* name, const Tensor& x, std::int64_t axis, bool in_order) {
+/// Unique slices of x along an axis.
+Unique unique_slices(const FunctionCall& call, const char* name, const Tensor& x, std::int64_t axis, bool sorts) {
     const NoGrad no_grad;
     const int along = normalize_axis(name, axis, x.rank());
-    const Tensor turned = movedim(x.detach(), along, 0);
-    const std::int64_t n = turned.size(0), m = n == 0 ? 0 : turned.numel() / n;
-    Tensor rows = reshape(turned, {n, m}), order;
-    if (in_order && n > 0) {
-        // By the last element first: the sorts are stable.
+    const Tensor moved = movedim(x.detach(), along, 0);
+    const std::int64_t n = moved.size(0), m = n == 0 ? 0 : moved.numel() / n;
+    Tensor rows = reshape(moved, {n, m}), order;
+    if (sorts && n > 0) {
+        // Sorted by the last element first: the sorts are stable.
         order = arange(0, n, 1, {DType::i64, x.device()});
         for (std::int64_t i = m - 1; i >= 0; --i) {
             const Tensor column = gather(select(rows, 1, i), 0, order);
@@ -223,12 +226,12 @@ Unique of_parts(const FunctionCall& call, const char* name, const Tensor& x, std
         }
         rows = index_select(rows, 0, order);
     }
-    Unique made = groups(name, rows, order);
-    Shape shape = turned.shape();
-    shape[0] = made.values.size(0);
-    made.values = movedim(reshape(made.values, shape), 0, along);
-    call.results({made.values, made.inverse, made.counts});
-    return made;
+    Unique result = group_rows(name, rows, order);
+    Shape shape = moved.shape();
+    shape[0] = result.values.size(0);
+    result.values = movedim(reshape(result.values, shape), 0, along);
+    call.results({result.values, result.inverse, result.counts});
+    return result;
 }
 
 }  // namespace
@@ -236,46 +239,46 @@ Unique of_parts(const FunctionCall& call, const char* name, const Tensor& x, std
 Unique unique(const Tensor& x) {
     const FunctionCall call("unique", {{"x", x}});
     call.require_defined({"x"});
-    return of_elements(call, "unique", x, true);
+    return unique_elements(call, "unique", x, true);
 }
 
 Unique unique(const Tensor& x, std::int64_t axis) {
     const FunctionCall call("unique", {{"x", x}}, {{"axis", axis}});
     call.require_defined({"x"});
-    return of_parts(call, "unique", x, axis, true);
+    return unique_slices(call, "unique", x, axis, true);
 }
 
 Unique unique_consecutive(const Tensor& x) {
     const FunctionCall call("unique_consecutive", {{"x", x}});
     call.require_defined({"x"});
-    return of_elements(call, "unique_consecutive", x, false);
+    return unique_elements(call, "unique_consecutive", x, false);
 }
 
 Unique unique_consecutive(const Tensor& x, std::int64_t axis) {
     const FunctionCall call("unique_consecutive", {{"x", x}}, {{"axis", axis}});
     call.require_defined({"x"});
-    return of_parts(call, "unique_consecutive", x, axis, false);
+    return unique_slices(call, "unique_consecutive", x, axis, false);
 }
 
 Tensor searchsorted(const Tensor& sorted, const Tensor& values, bool right) {
     const FunctionCall call("searchsorted", {{"sorted", sorted}, {"values", values}}, {{"right", right}});
     call.require_defined({"sorted", "values"});
     const DType type = result_type(sorted, values);
-    const DType wide = is_16bit_float(type) ? DType::f32 : type;
+    const DType compute = is_16bit_float(type) ? DType::f32 : type;
     if (sorted.rank() == 0) throw ShapeError("searchsorted: expected sorted rows, got a tensor without axes");
     const std::int64_t n = sorted.shape()[-1];
     if (sorted.rank() > 1) {
-        Shape wanted = values.shape();
-        if (values.rank() == sorted.rank()) wanted[-1] = n;
-        ops::require_shape("searchsorted", "the sorted rows", sorted.shape(), wanted);
+        Shape expected = values.shape();
+        if (values.rank() == sorted.rank()) expected[-1] = n;
+        ops::require_shape("searchsorted", "the sorted rows", sorted.shape(), expected);
     }
     std::int64_t rows = 1;
     for (int axis = 0; axis + 1 < sorted.rank(); ++axis) rows *= sorted.size(axis);
-    const std::int64_t taken = rows == 0 ? 0 : values.numel() / rows;
-    const Tensor from = reshape(sorted.detach().to(wide), {rows, n}),
-                 of = reshape(values.detach().to(wide), {rows, taken});
-    const ops::View out = ops::View::make(values.device(), DType::i64, {rows, taken});
-    ops::search("searchsorted", from.dense_view(), of.dense_view(), right, out);
+    const std::int64_t values_per_row = rows == 0 ? 0 : values.numel() / rows;
+    const Tensor sorted_rows = reshape(sorted.detach().to(compute), {rows, n}),
+                 value_rows = reshape(values.detach().to(compute), {rows, values_per_row});
+    const ops::View out = ops::View::make(values.device(), DType::i64, {rows, values_per_row});
+    ops::search("searchsorted", sorted_rows.dense_view(), value_rows.dense_view(), right, out);
     return call.result(reshape(Tensor(out), values.shape()));
 }
 
@@ -292,36 +295,37 @@ struct Bounds {
     double low, high;
 };
 
-/// Range of the bins: as given, or that of x, widened by `around` if it is a single number.
-Bounds bounds_of(const char* name, const Tensor& flat, Bounds asked, double around) {
-    auto [low, high] = asked;
+/// Range of the bins: as given, or that of x, widened by `margin` if it is a single number.
+Bounds bounds_of(const char* name, const Tensor& flat, Bounds requested, double margin) {
+    auto [low, high] = requested;
     if (!(low <= high) || !std::isfinite(low) || !std::isfinite(high))
         throw ValueError(fmt::format("{}: expected a finite range with low <= high, got {} and {}", name, low, high));
     if (low == high && low == 0 && flat.numel() > 0) {
-        const auto number = [](const Tensor& tensor) {
+        const auto host_value = [](const Tensor& tensor) {
             return tensor.dtype() == DType::f64 ? tensor.item<double>() : static_cast<double>(tensor.item<float>());
         };
-        low = number(min(flat));
-        high = number(max(flat));
+        low = host_value(min(flat));
+        high = host_value(max(flat));
         if (!std::isfinite(low) || !std::isfinite(high))
             throw ValueError(
                 fmt::format("{}: expected finite elements if no range is given, got {} to {}", name, low, high));
     }
     if (flat.numel() == 0 && low == high) return {low, low + 1};
-    if (low == high) low -= around, high += around;
+    if (low == high) low -= margin, high += margin;
     return {low, high};
 }
 
-Histogram counted(const Tensor& flat, const Tensor& edges, const HistogramOptions& options) {
+Histogram count_into_bins(const Tensor& flat, const Tensor& edges, const HistogramOptions& options) {
     const std::int64_t bins = edges.numel() - 1;
     const Tensor inside = (flat >= select(edges, 0, 0)) & (flat <= select(edges, 0, bins));
-    const Tensor place = minimum(searchsorted(edges, flat, true) - 1, bins - 1);
+    const Tensor bin = minimum(searchsorted(edges, flat, true) - 1, bins - 1);
     const Tensor weight = options.weight.defined()
                               ? detail::upcast(reshape(options.weight.detach(), {flat.numel(), 1}))
                               : ones({flat.numel(), 1}, {compute_type(flat.dtype()), flat.device()});
-    const Tensor wide = detail::upcast(edges);
-    Tensor counts = reshape(detail::sum_rows("histogram", weight, where(inside, place, -1), bins), {bins});
-    if (options.density) counts = counts / sum(counts) / (slice(wide, 0, 1, bins + 1) - slice(wide, 0, 0, bins));
+    const Tensor upcast_edges = detail::upcast(edges);
+    Tensor counts = reshape(detail::scatter_add_rows("histogram", weight, where(inside, bin, -1), bins), {bins});
+    if (options.density)
+        counts = counts / sum(counts) / (slice(upcast_edges, 0, 1, bins + 1) - slice(upcast_edges, 0, 0, bins));
     return {counts.to(flat.dtype()), edges};
 }
 
@@ -348,10 +352,10 @@ Tensor histc(const Tensor& x, std::int64_t bins, double low, double high) {
     const Tensor flat = reshape(x.detach().to(compute_type(x.dtype())), {x.numel()});
     const Bounds range = bounds_of("histc", flat, {low, high}, 1);
     const Tensor inside = (flat >= range.low) & (flat <= range.high);
-    const double each = static_cast<double>(bins) / (range.high - range.low);
-    const Tensor place = minimum((flat - range.low) * each, bins - 1).to(DType::i64);
-    const Tensor counts =
-        detail::sum_rows("histc", ones({flat.numel(), 1}, {flat.dtype(), x.device()}), where(inside, place, -1), bins);
+    const double bins_per_unit = static_cast<double>(bins) / (range.high - range.low);
+    const Tensor bin = minimum((flat - range.low) * bins_per_unit, bins - 1).to(DType::i64);
+    const Tensor counts = detail::scatter_add_rows("histc", ones({flat.numel(), 1}, {flat.dtype(), x.device()}),
+                                                   where(inside, bin, -1), bins);
     return call.result(reshape(counts, {bins}).to(x.dtype()));
 }
 
@@ -365,12 +369,12 @@ Histogram histogram(const Tensor& x, std::int64_t bins, const HistogramOptions& 
     const Bounds range = bounds_of("histogram", flat, {options.low, options.high}, 0.5);
     // From both ends, so that both are exact.
     const double step = (range.high - range.low) / static_cast<double>(bins);
-    const Tensor number = arange(0, bins + 1, 1, {compute_type(x.dtype()), x.device()});
-    const Tensor wide_edges = where(number < static_cast<double>(bins + 1) / 2, range.low + number * step,
-                                    range.high - (static_cast<double>(bins) - number) * step);
-    const Histogram made = counted(flat, wide_edges.to(x.dtype()), options);
-    call.results({made.counts, made.edges});
-    return made;
+    const Tensor index = arange(0, bins + 1, 1, {compute_type(x.dtype()), x.device()});
+    const Tensor compute_edges = where(index < static_cast<double>(bins + 1) / 2, range.low + index * step,
+                                       range.high - (static_cast<double>(bins) - index) * step);
+    const Histogram result = count_into_bins(flat, compute_edges.to(x.dtype()), options);
+    call.results({result.counts, result.edges});
+    return result;
 }
 
 Histogram histogram(const Tensor& x, const Tensor& edges, const HistogramOptions& options) {
@@ -381,9 +385,9 @@ Histogram histogram(const Tensor& x, const Tensor& edges, const HistogramOptions
         throw ShapeError(fmt::format("histogram: expected at least 2 edges (bins + 1) of x's type, {}, got {} of {}",
                                      name_of(x.dtype()), edges.shape().str(), name_of(edges.dtype())));
     const NoGrad no_grad;
-    const Histogram made = counted(reshape(x.detach(), {x.numel()}), edges.detach(), options);
-    call.results({made.counts, made.edges});
-    return made;
+    const Histogram result = count_into_bins(reshape(x.detach(), {x.numel()}), edges.detach(), options);
+    call.results({result.counts, result.edges});
+    return result;
 }
 
 }  // namespace declivity

@@ -15,18 +15,18 @@
 namespace declivity {
 namespace {
 
-/// Expands one number to one per axis.
-Dims each(const Dims& numbers, int axes) {
-    return numbers.rank() == 1 && axes > 1 ? Dims::filled(axes, numbers[0]) : numbers;
+/// Expands a single value to one value per axis.
+Dims expand_to_axes(const Dims& values, int axes) {
+    return values.rank() == 1 && axes > 1 ? Dims::filled(axes, values[0]) : values;
 }
 
 }  // namespace
 
 ConvPadding::ConvPadding(const char* word) : ConvPadding(Dims{0}) {
-    const std::string_view given = word;
-    if (given != "same" && given != "valid")
-        throw ValueError(fmt::format("ConvPadding: expected numbers, \"same\" or \"valid\", got \"{}\"", given));
-    same_ = given == "same";
+    const std::string_view mode = word;
+    if (mode != "same" && mode != "valid")
+        throw ValueError(fmt::format("ConvPadding: expected numbers, \"same\" or \"valid\", got \"{}\"", mode));
+    same_ = mode == "same";
 }
 
 ConvPadding ConvPadding::sides(const Dims& begins, const Dims& ends) { return {begins, ends}; }
@@ -50,14 +50,14 @@ ConvPadding::Sides ConvPadding::of(std::string_view function, const Dims& kernel
         }
         return sides;
     }
-    const Sides sides{each(sides_.begins, axes), each(sides_.ends, axes)};
+    const Sides sides{expand_to_axes(sides_.begins, axes), expand_to_axes(sides_.ends, axes)};
     if (sides.begins.rank() != axes || sides.ends.rank() != axes)
         throw ValueError(fmt::format("{}: expected one padding for all axes or for each of {}, got {}", function, axes,
                                      sides_.begins == sides_.ends
                                          ? sides_.begins.str()
                                          : fmt::format("{} and {}", sides_.begins.str(), sides_.ends.str())));
-    const auto negative = [](const Dims& numbers) {
-        return std::ranges::any_of(numbers, [](std::int64_t number) { return number < 0; });
+    const auto negative = [](const Dims& dims) {
+        return std::ranges::any_of(dims, [](std::int64_t number) { return number < 0; });
     };
     if (!(sides.begins == sides.ends) && (negative(sides.begins) || negative(sides.ends)))
         throw ValueError(fmt::format("{}: expected a padding of at least 0, got {} and {}", function,
@@ -66,37 +66,37 @@ ConvPadding::Sides ConvPadding::of(std::string_view function, const Dims& kernel
 }
 
 Dims ConvPadding::numbers(int axes) const {
-    Dims all = each(sides_.begins, axes);
-    if (sides_.begins == sides_.ends) return all;
-    for (const std::int64_t end : each(sides_.ends, axes))
-        if (all.rank() < Dims::kMaxRank) all.push_back(end);
-    return all;
+    Dims values = expand_to_axes(sides_.begins, axes);
+    if (sides_.begins == sides_.ends) return values;
+    for (const std::int64_t end : expand_to_axes(sides_.ends, axes))
+        if (values.rank() < Dims::kMaxRank) values.push_back(end);
+    return values;
 }
 
 namespace detail {
 
-Tensor as_batch(const Tensor& x, int axes) { return is_single(x, axes) ? unsqueeze(x, 0) : x; }
+Tensor as_batch(const Tensor& x, int axes) { return is_unbatched(x, axes) ? unsqueeze(x, 0) : x; }
 
-Tensor as_given(const Tensor& y, bool single) { return single ? squeeze(y, {0}) : y; }
+Tensor drop_batch_if(const Tensor& y, bool unbatched) { return unbatched ? squeeze(y, {0}) : y; }
 
-ConvInput::ConvInput(std::string_view name, const Tensor& given, const Tensor& weight, const ConvPadding& around,
+ConvInput::ConvInput(std::string_view name, const Tensor& input, const Tensor& weight, const ConvPadding& conv_padding,
                      const Dims& dilation, const Dims& stride)
-    : x(given), padding(Dims::filled(stride.rank(), 0)), single(false) {
+    : x(input), padding(Dims::filled(stride.rank(), 0)), unbatched(false) {
     const int axes = stride.rank();
-    if (weight.rank() != axes + 2 || given.rank() < axes + 1 || given.rank() > axes + 2) return;
+    if (weight.rank() != axes + 2 || input.rank() < axes + 1 || input.rank() > axes + 2) return;
     Dims kernel_size;
     for (int axis = 0; axis < axes; ++axis) kernel_size.push_back(weight.shape()[2 + axis]);
-    const auto [begins, ends] = around.of(name, kernel_size, dilation, stride);
-    single = is_single(given, axes);
-    x = as_batch(given, axes);
+    const auto [begins, ends] = conv_padding.of(name, kernel_size, dilation, stride);
+    unbatched = is_unbatched(input, axes);
+    x = as_batch(input, axes);
     if (begins == ends) {
         padding = begins;
         return;
     }
-    Dims before{0, 0}, after{0, 0};
-    for (const std::int64_t one : begins) before.push_back(one);
-    for (const std::int64_t one : ends) after.push_back(one);
-    x = pad(x, before, after);
+    Dims pad_before{0, 0}, pad_after{0, 0};
+    for (const std::int64_t begin : begins) pad_before.push_back(begin);
+    for (const std::int64_t end : ends) pad_after.push_back(end);
+    x = pad(x, pad_before, pad_after);
 }
 
 void require_conv_operands(std::string_view name, const Tensor& x, const Tensor& weight, const Tensor& bias,
@@ -113,11 +113,11 @@ Shape transposed_shape(std::string_view name, const Tensor& x, const Tensor& wei
     constexpr const char* kInputAxes[] = {"N, C, L", "N, C, H, W", "N, C, D, H, W"};
     constexpr const char* kWeightAxes[] = {"C, O / groups, R", "C, O / groups, R, S", "C, O / groups, Q, R, S"};
     const int axes = conv.stride.rank();
-    for (const auto& [what, numbers] : {std::pair{"the stride", conv.stride},
-                                        {"the padding", conv.padding},
-                                        {"the output padding", conv.output_padding},
-                                        {"the dilation", conv.dilation}})
-        ops::require_int32_range(name, what, numbers);
+    for (const auto& [what, values] : {std::pair{"the stride", conv.stride},
+                                       {"the padding", conv.padding},
+                                       {"the output padding", conv.output_padding},
+                                       {"the dilation", conv.dilation}})
+        ops::require_int32_range(name, what, values);
     ops::require_rank(name, "x", x.shape(), axes + 2, kInputAxes[axes - 1]);
     ops::require_rank(name, "weight", weight.shape(), axes + 2, kWeightAxes[axes - 1]);
     if (x.size(1) != weight.size(0))
@@ -128,14 +128,14 @@ Shape transposed_shape(std::string_view name, const Tensor& x, const Tensor& wei
                                      conv.groups, x.shape().str()));
     Shape out{x.size(0), weight.size(1) * conv.groups};
     for (int i = 0; i < axes; ++i) {
-        const std::int64_t further = conv.output_padding[i];
-        if (further < 0 || (further >= conv.stride[i] && further >= conv.dilation[i]))
+        const std::int64_t output_padding = conv.output_padding[i];
+        if (output_padding < 0 || (output_padding >= conv.stride[i] && output_padding >= conv.dilation[i]))
             throw ValueError(fmt::format(
                 "{}: expected an output padding of at least 0 that is less than the stride or the dilation, got {} for "
                 "stride {} and dilation {}",
-                name, further, conv.stride[i], conv.dilation[i]));
+                name, output_padding, conv.stride[i], conv.dilation[i]));
         out.push_back((x.size(2 + i) - 1) * conv.stride[i] - 2 * conv.padding[i] +
-                      conv.dilation[i] * (weight.size(2 + i) - 1) + further + 1);
+                      conv.dilation[i] * (weight.size(2 + i) - 1) + output_padding + 1);
         if (out[2 + i] < 1)
             throw ShapeError(
                 fmt::format("{}: expected a result with at least one element along each axis, got x {} and weight {} "

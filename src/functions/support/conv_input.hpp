@@ -8,34 +8,35 @@
 
 namespace declivity::detail {
 
-/// Adds a batch axis to an unbatched x (C, spatial...) with `axes` spatial axes.
-inline bool is_single(const Tensor& x, int axes) { return x.rank() == axes + 1; }
+/// Returns whether x (C, spatial...) with `axes` spatial axes has no batch axis.
+inline bool is_unbatched(const Tensor& x, int axes) { return x.rank() == axes + 1; }
+/// Adds the batch axis to an unbatched x.
 Tensor as_batch(const Tensor& x, int axes);
-/// Removes the batch axis from the result if x had none.
-Tensor as_given(const Tensor& y, bool single);
+/// Removes the batch axis from the result if x is unbatched.
+Tensor drop_batch_if(const Tensor& y, bool unbatched);
 
-/// Padding attribute of a convolution's call record: "same", or one number per axis, or all begins and then all ends
+/// Padding attribute of a convolution's call record: "same", or one value per axis, or all begins and then all ends
 /// where they differ.
 class PaddingRecord {
   public:
-    PaddingRecord(const ConvPadding& padding, int axes) : same_(padding.is_same()), numbers_(padding.numbers(axes)) {}
+    PaddingRecord(const ConvPadding& padding, int axes) : same_(padding.is_same()), values_(padding.numbers(axes)) {}
     [[nodiscard]] CallAttribute attribute() const {
-        return same_ ? CallAttribute("padding", std::string_view("same")) : CallAttribute("padding", numbers_);
+        return same_ ? CallAttribute("padding", std::string_view("same")) : CallAttribute("padding", values_);
     }
 
   private:
     bool same_;
-    Dims numbers_;
+    Dims values_;
 };
 
 /// Input of a convolution as a batch, explicitly padded with zeros where the padding of both sides differs.
 struct ConvInput {
     Tensor x;
     Dims padding;  ///< remaining symmetric padding of each axis
-    bool single;
+    bool unbatched;
 
     /// x and weight of other ranks are not changed: conv_shape rejects them.
-    ConvInput(std::string_view name, const Tensor& given, const Tensor& weight, const ConvPadding& around,
+    ConvInput(std::string_view name, const Tensor& input, const Tensor& weight, const ConvPadding& conv_padding,
               const Dims& dilation, const Dims& stride);
 };
 

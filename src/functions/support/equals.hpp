@@ -15,10 +15,10 @@ inline Tensor shared_by_equals(std::string_view name, const Tensor& x, const Ten
     return attach_backward(
         name, {x}, value.value(),
         [name, x = Saved(x), value = Saved::result(value.value())](const GradientContext& context) {
-            const Tensor in = x.get(name).detach(), chosen = value.get(name).detach();
-            const Tensor equals = logical_or(equal(in, chosen), logical_and(isnan(in), isnan(chosen)));
-            const DType wide = compute_type(in.dtype());
-            const Tensor share = context.gradient().to(wide) / sum(equals).to(wide);
+            const Tensor in = x.get(name).detach(), selected = value.get(name).detach();
+            const Tensor equals = logical_or(equal(in, selected), logical_and(isnan(in), isnan(selected)));
+            const DType compute = compute_type(in.dtype());
+            const Tensor share = context.gradient().to(compute) / sum(equals).to(compute);
             return std::vector{where(equals, share, 0).to(in.dtype())};
         },
         RuleKind::differentiable);

@@ -9,22 +9,22 @@ namespace declivity::detail {
 namespace {
 
 /// 0, step, 2 step, ... along one axis of a tensor of rank `rank`.
-Tensor counted(std::int64_t count, std::int64_t step, int axis, int rank, const Device& device) {
+Tensor axis_offsets(std::int64_t count, std::int64_t step, int axis, int rank, const Device& device) {
     Shape shape;
     for (int i = 0; i < rank; ++i) shape.push_back(i == axis ? count : 1);
     return reshape(arange(0, count, 1, {DType::i64, device}) * step, shape);
 }
 
-/// -1 below 0, 0 otherwise.
+/// -1 for negative numbers, 0 otherwise.
 Tensor negative(const Tensor& x) { return bitwise_right_shift(x, 63); }
 
 }  // namespace
 
-Tensor out_of_range_mask(const Tensor& places, std::int64_t size) {
-    return bitwise_or(negative(places), negative(size - 1 - places));
+Tensor out_of_range_mask(const Tensor& index, std::int64_t size) {
+    return bitwise_or(negative(index), negative(size - 1 - index));
 }
 
-Tensor from_front(const Tensor& places, std::int64_t size) { return places + bitwise_and(negative(places), size); }
+Tensor wrap_negative(const Tensor& index, std::int64_t size) { return index + bitwise_and(negative(index), size); }
 
 void require_index(const char* function, const Tensor& index, const Tensor& x) {
     if (!is_integer(index.dtype()))
@@ -35,12 +35,12 @@ void require_index(const char* function, const Tensor& index, const Tensor& x) {
 
 Tensor FlatIndices::along(const Shape& shape, int axis, const Tensor& index) {
     const Dims strides = dense_strides(shape);
-    const Tensor wide = index.to(DType::i64);
-    Tensor numbers = wide * strides[axis];
+    const Tensor index_i64 = index.to(DType::i64);
+    Tensor flat = index_i64 * strides[axis];
     for (int i = 0; i < shape.rank(); ++i)
         if (i != axis && index.shape()[i] > 1)
-            numbers = numbers + counted(index.shape()[i], strides[i], i, shape.rank(), index.device());
-    return reshape(bitwise_or(numbers, out_of_range_mask(wide, shape[axis])), {index.numel()});
+            flat = flat + axis_offsets(index.shape()[i], strides[i], i, shape.rank(), index.device());
+    return reshape(bitwise_or(flat, out_of_range_mask(index_i64, shape[axis])), {index.numel()});
 }
 
 Tensor FlatIndices::around(const Tensor& x, int axis) {
@@ -61,9 +61,9 @@ Tensor FlatIndices::rows(const Shape& shape, int axis, const Tensor& index) {
     std::int64_t outer = 1;
     for (int i = 0; i < axis; ++i) outer *= shape[i];
     if (outer == 1) return index;
-    const Tensor wide = index.to(DType::i64);
-    const Tensor numbers = counted(outer, shape[axis], 0, 2, index.device()) + wide;
-    return reshape(bitwise_or(numbers, out_of_range_mask(wide, shape[axis])), {outer * index.numel()});
+    const Tensor index_i64 = index.to(DType::i64);
+    const Tensor flat = axis_offsets(outer, shape[axis], 0, 2, index.device()) + index_i64;
+    return reshape(bitwise_or(flat, out_of_range_mask(index_i64, shape[axis])), {outer * index.numel()});
 }
 
 NdIndices::NdIndices(const char* function, const Shape& shape, const Tensor& index) {
@@ -74,21 +74,21 @@ NdIndices::NdIndices(const char* function, const Shape& shape, const Tensor& ind
                         function, shape.rank(), shape.str(), index.shape().str()));
     for (const std::int64_t size : shape)
         if (size < 0) throw ShapeError(fmt::format("{}: expected sizes of at least 0, got {}", function, shape.str()));
-    for (int i = 0; i < shape.rank(); ++i) (i < k ? rows : each) *= shape[i];
-    for (int i = 0; i + 1 < index.rank(); ++i) result.push_back(index.shape()[i]);
-    for (int i = static_cast<int>(k); i < shape.rank(); ++i) result.push_back(shape[i]);
+    for (int i = 0; i < shape.rank(); ++i) (i < k ? rows : row_size) *= shape[i];
+    for (int i = 0; i + 1 < index.rank(); ++i) result_shape.push_back(index.shape()[i]);
+    for (int i = static_cast<int>(k); i < shape.rank(); ++i) result_shape.push_back(shape[i]);
     Shape outer;
     for (int i = 0; i + 1 < index.rank(); ++i) outer.push_back(index.shape()[i]);
-    numbers = zeros(outer, {DType::i64, index.device()});
-    Tensor outside = zeros(outer, {DType::i64, index.device()});
+    row_indices = zeros(outer, {DType::i64, index.device()});
+    Tensor out_of_range = zeros(outer, {DType::i64, index.device()});
     for (std::int64_t i = 0; i < k; ++i) {
-        const Tensor wide = select(index, -1, i).to(DType::i64);
+        const Tensor component = select(index, -1, i).to(DType::i64);
         const std::int64_t size = shape[static_cast<int>(i)];
-        const Tensor one = from_front(wide, size);
-        outside = bitwise_or(outside, out_of_range_mask(one, size));
-        numbers = numbers * size + one;
+        const Tensor wrapped = wrap_negative(component, size);
+        out_of_range = bitwise_or(out_of_range, out_of_range_mask(wrapped, size));
+        row_indices = row_indices * size + wrapped;
     }
-    numbers = reshape(bitwise_or(numbers, outside), {outer.numel()});
+    row_indices = reshape(bitwise_or(row_indices, out_of_range), {outer.numel()});
 }
 
 }  // namespace declivity::detail

@@ -11,9 +11,9 @@ void require_index(const char* function, const Tensor& index, const Tensor& x);
 
 /// -1 where an index (i64) is outside of [0, size), 0 otherwise: `or` with an index gives the index, or -1. By shifts,
 /// which compilers vectorise better than bools next to 64-bit integers.
-Tensor out_of_range_mask(const Tensor& places, std::int64_t size);
+Tensor out_of_range_mask(const Tensor& index, std::int64_t size);
 /// Converts negative indices, which count from the end.
-Tensor from_front(const Tensor& places, std::int64_t size);
+Tensor wrap_negative(const Tensor& index, std::int64_t size);
 
 struct FlatIndices {
     /// Flat indices of elements: that of [i][index[i][j][k]][k] for axis 1 of three, or -1 where the index is out of
@@ -29,9 +29,9 @@ struct FlatIndices {
 
 /// index (..., K) over the first K axes of a shape.
 struct NdIndices {
-    std::int64_t rows = 1, each = 1;  ///< number of elements of the K axes, and of the other axes
-    Tensor numbers;
-    Shape result;
+    std::int64_t rows = 1, row_size = 1;  ///< number of elements of the K axes, and of the other axes
+    Tensor row_indices;
+    Shape result_shape;
 
     NdIndices(const char* function, const Shape& shape, const Tensor& index);
 };

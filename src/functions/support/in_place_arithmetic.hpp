@@ -14,6 +14,6 @@ void require_fits_type_of(std::string_view function, const Tensor& to, const Ten
 void require_divisible(std::string_view function, const Tensor& to);
 
 /// New value of a part after +=, -=, *= or /=.
-Tensor changed_part(const Tensor& part, ops::Function function, const char* name, const TensorOrScalar& value);
+Tensor updated_part(const Tensor& part, ops::Function function, const char* name, const TensorOrScalar& value);
 
 }  // namespace declivity::detail

@@ -10,7 +10,7 @@
 
 namespace declivity::detail {
 
-inline void require_some(const char* function, const std::vector<Tensor>& tensors) {
+inline void require_nonempty(const char* function, const std::vector<Tensor>& tensors) {
     if (tensors.empty()) throw ValueError(fmt::format("{}: expected at least one tensor, got none", function));
 }
 
@@ -21,5 +21,5 @@ inline void require_some(const char* function, const std::vector<Tensor>& tensor
     const CallInput call_inputs[] = {{#list, std::span<const Tensor>(list)}}; \
     const CallAttribute call_attributes[] = {__VA_ARGS__};                    \
     const FunctionCall call(name, name, call_inputs, call_attributes);        \
-    detail::require_some(name, list);                                         \
+    detail::require_nonempty(name, list);                                     \
     call.require_defined({#list})

@@ -24,36 +24,36 @@ void require_corners(const char* function, const Tensor& boxes) {
         throw TypeError(fmt::format("{}: expected boxes of a numeric type, got bool", function));
 }
 
-/// On the host, in the type of the boxes, whose rounding decides at the threshold.
+/// Non-maximum suppression on the host, in the type of the boxes, whose rounding decides at the threshold.
 template <class T>
-std::vector<std::int64_t> staying(const Tensor& boxes, const Tensor& scores, const std::vector<std::int64_t>& classes,
-                                  double threshold) {
-    const std::vector<T> corners = boxes.to_vector<T>(), by = scores.to_vector<T>();
-    std::vector<std::int64_t> order(by.size()), stay;
+std::vector<std::int64_t> nms_on_host(const Tensor& boxes, const Tensor& scores,
+                                      const std::vector<std::int64_t>& classes, double threshold) {
+    const std::vector<T> corners = boxes.to_vector<T>(), score_values = scores.to_vector<T>();
+    std::vector<std::int64_t> order(score_values.size()), kept;
     std::iota(order.begin(), order.end(), 0);
-    const auto at = [](std::int64_t i) { return static_cast<std::size_t>(i); };
+    const auto as_index = [](std::int64_t i) { return static_cast<std::size_t>(i); };
     // NaN is treated as the largest.
     std::ranges::stable_sort(order, [&](std::int64_t a, std::int64_t b) {
-        const T one = by[at(a)], other = by[at(b)];
-        return (one != one) != (other != other) ? one != one : one > other;
+        const T score_a = score_values[as_index(a)], score_b = score_values[as_index(b)];
+        return (score_a != score_a) != (score_b != score_b) ? score_a != score_a : score_a > score_b;
     });
     const auto area = [&](const T* box) { return (box[2] - box[0]) * (box[3] - box[1]); };
-    std::vector<char> gone(by.size(), 0);
+    std::vector<char> removed(score_values.size(), 0);
     for (std::size_t i = 0; i < order.size(); ++i) {
-        if (gone[at(order[i])] != 0) continue;
-        stay.push_back(order[i]);
-        const T* box = &corners[4 * at(order[i])];
+        if (removed[as_index(order[i])] != 0) continue;
+        kept.push_back(order[i]);
+        const T* box = &corners[4 * as_index(order[i])];
         for (std::size_t j = i + 1; j < order.size(); ++j) {
-            if (gone[at(order[j])] != 0) continue;
-            if (!classes.empty() && classes[at(order[i])] != classes[at(order[j])]) continue;
-            const T* other = &corners[4 * at(order[j])];
-            const T width = std::max(T(0), std::min(box[2], other[2]) - std::max(box[0], other[0]));
-            const T height = std::max(T(0), std::min(box[3], other[3]) - std::max(box[1], other[1]));
-            const T both = width * height, iou = both / (area(box) + area(other) - both);
-            if (static_cast<double>(iou) > threshold) gone[at(order[j])] = 1;
+            if (removed[as_index(order[j])] != 0) continue;
+            if (!classes.empty() && classes[as_index(order[i])] != classes[as_index(order[j])]) continue;
+            const T* other_box = &corners[4 * as_index(order[j])];
+            const T width = std::max(T(0), std::min(box[2], other_box[2]) - std::max(box[0], other_box[0]));
+            const T height = std::max(T(0), std::min(box[3], other_box[3]) - std::max(box[1], other_box[1]));
+            const T intersection = width * height, iou = intersection / (area(box) + area(other_box) - intersection);
+            if (static_cast<double>(iou) > threshold) removed[as_index(order[j])] = 1;
         }
     }
-    return stay;
+    return kept;
 }
 
 /// @param classes undefined: all boxes have the same class
@@ -64,17 +64,17 @@ Tensor suppressed(const char* name, const Tensor& boxes, const Tensor& scores, c
         throw ShapeError(fmt::format("{}: expected boxes of shape (N, 4), got {}", name, boxes.shape().str()));
     ops::require_shape(name, "scores", scores.shape(), {boxes.size(0)});
     ops::require_alike(name, "boxes", boxes.dtype(), boxes.device(), "scores", scores.dtype(), scores.device());
-    std::vector<std::int64_t> numbers;
+    std::vector<std::int64_t> class_values;
     if (classes.defined()) {
         detail::require_index(name, classes, boxes);
         ops::require_shape(name, "classes", classes.shape(), {boxes.size(0)});
-        numbers = classes.to(DType::i64).to_vector<std::int64_t>();
+        class_values = classes.to(DType::i64).to_vector<std::int64_t>();
     }
     const DType type = compute_type(boxes.dtype());
-    const Tensor corners = boxes.detach().to(type), by = scores.detach().to(type);
-    const auto stay = type == DType::f64 ? staying<double>(corners, by, numbers, threshold)
-                                         : staying<float>(corners, by, numbers, threshold);
-    return Tensor::from(stay, {static_cast<std::int64_t>(stay.size())}, boxes.device());
+    const Tensor corners = boxes.detach().to(type), score_values = scores.detach().to(type);
+    const auto kept = type == DType::f64 ? nms_on_host<double>(corners, score_values, class_values, threshold)
+                                         : nms_on_host<float>(corners, score_values, class_values, threshold);
+    return Tensor::from(kept, {static_cast<std::int64_t>(kept.size())}, boxes.device());
 }
 
 }  // namespace

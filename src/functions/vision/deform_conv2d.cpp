@@ -24,20 +24,22 @@ Parts checked(const Tensor& x, const Tensor& offset, const Tensor& weight, const
               const DeformConv2dOptions& options) {
     constexpr const char* name = "deform_conv2d";
     ops::require_real(name, "x", x.dtype());
-    for (const auto& [what, one] :
+    for (const auto& [what, operand] :
          {std::pair<const char*, const Tensor&>{"offset", offset}, {"weight", weight}, {"bias", bias}, {"mask", mask}})
-        if (one.defined()) ops::require_alike(name, "x", x.dtype(), x.device(), what, one.dtype(), one.device());
+        if (operand.defined())
+            ops::require_alike(name, "x", x.dtype(), x.device(), what, operand.dtype(), operand.device());
     ops::require_rank(name, "x", x.shape(), 4, "N, C, H, W");
     ops::require_rank(name, "weight", weight.shape(), 4, "O, C / groups, R, S");
     ops::require_rank(name, "offset", offset.shape(), 4, "N, 2 G R S, P, Q");
-    const std::int64_t channels = x.size(1), each = weight.size(1), taps = weight.size(2) * weight.size(3);
-    if (each < 1 || taps < 1 || channels % each != 0 || channels == 0 || weight.size(0) % (channels / each) != 0)
+    const std::int64_t channels = x.size(1), group_channels = weight.size(1), taps = weight.size(2) * weight.size(3);
+    if (group_channels < 1 || taps < 1 || channels % group_channels != 0 || channels == 0 ||
+        weight.size(0) % (channels / group_channels) != 0)
         throw ShapeError(fmt::format(
             "deform_conv2d: expected x of shape (N, C, H, W) and weight of shape (O, C / groups, R, S), O a multiple "
             "of groups, got {} and {}",
             x.shape().str(), weight.shape().str()));
-    const std::int64_t groups = channels / each;
-    const auto pair = [](const Size2& both) { return std::array{both[0], both[1]}; };
+    const std::int64_t groups = channels / group_channels;
+    const auto pair = [](const Size2& size) { return std::array{size[0], size[1]}; };
     const auto stride = pair(options.stride), padding = pair(options.padding), dilation = pair(options.dilation);
     Parts parts{groups, 0, ops::conv_shape(name, x.shape(), weight.shape(), {stride, padding, dilation, groups})};
     parts.offset_groups = offset.size(1) / (2 * taps);
@@ -45,45 +47,49 @@ Parts checked(const Tensor& x, const Tensor& offset, const Tensor& weight, const
         throw ShapeError(
             fmt::format("deform_conv2d: expected an offset of 2 G {} channels, where G divides the {} of x, got {}",
                         taps, channels, offset.shape().str()));
-    const Shape moved{x.size(0), 2 * parts.offset_groups * taps, parts.out[2], parts.out[3]};
-    ops::require_shape(name, "offset", offset.shape(), moved);
-    if (mask.defined()) ops::require_shape(name, "mask", mask.shape(), {moved[0], moved[1] / 2, moved[2], moved[3]});
+    const Shape offset_shape{x.size(0), 2 * parts.offset_groups * taps, parts.out[2], parts.out[3]};
+    ops::require_shape(name, "offset", offset.shape(), offset_shape);
+    if (mask.defined())
+        ops::require_shape(name, "mask", mask.shape(),
+                           {offset_shape[0], offset_shape[1] / 2, offset_shape[2], offset_shape[3]});
     if (bias.defined()) ops::require_shape(name, "bias", bias.shape(), {weight.size(0)});
     return parts;
 }
 
 Tensor convolved(const Tensor& x, const Tensor& offset, const Tensor& weight, const Tensor& mask,
                  const DeformConv2dOptions& options, const Parts& parts) {
-    const std::int64_t n = x.size(0), channels = x.size(1), og = parts.offset_groups, each = channels / og;
+    const std::int64_t n = x.size(0), channels = x.size(1), og = parts.offset_groups, group_channels = channels / og;
     const std::int64_t r = weight.size(2), s = weight.size(3), p = parts.out[2], q = parts.out[3];
-    const std::int64_t images = n * og, places = r * s * p * q;
-    const TensorOptions numbers{x.dtype(), x.device()};
+    const std::int64_t images = n * og, positions = r * s * p * q;
+    const TensorOptions compute_options{x.dtype(), x.device()};
     // Regular sampling positions plus offsets: (N G, R, S, P, Q).
     const auto steps = [&](int axis, std::int64_t taps, std::int64_t outs) {
         const auto i = static_cast<std::size_t>(axis);
-        const Shape of_taps = axis == 0 ? Shape{1, taps, 1, 1, 1} : Shape{1, 1, taps, 1, 1};
-        const Shape of_outs = axis == 0 ? Shape{1, 1, 1, outs, 1} : Shape{1, 1, 1, 1, outs};
-        return reshape(arange(0, taps, 1, numbers) * options.dilation[i], of_taps) +
-               reshape(arange(0, outs, 1, numbers) * options.stride[i] - options.padding[i], of_outs);
+        const Shape tap_shape = axis == 0 ? Shape{1, taps, 1, 1, 1} : Shape{1, 1, taps, 1, 1};
+        const Shape out_shape = axis == 0 ? Shape{1, 1, 1, outs, 1} : Shape{1, 1, 1, 1, outs};
+        return reshape(arange(0, taps, 1, compute_options) * options.dilation[i], tap_shape) +
+               reshape(arange(0, outs, 1, compute_options) * options.stride[i] - options.padding[i], out_shape);
     };
-    const Tensor moves = reshape(offset, {images, r, s, 2, p, q});
+    const Tensor offsets = reshape(offset, {images, r, s, 2, p, q});
     std::vector<detail::AxisSamples> samples;
     for (const int axis : {0, 1}) {
-        const Tensor at = steps(axis, axis == 0 ? r : s, axis == 0 ? p : q) + select(moves, 3, axis);
-        detail::AxisSamples one = detail::linear_samples(reshape(at, {images, places}), x.size(2 + axis));
-        const Shape shape = axis == 0 ? Shape{images, places, 2, 1} : Shape{images, places, 1, 2};
-        for (Tensor* part : {&one.places, &one.counts, &one.weights}) *part = reshape(*part, shape);
-        samples.push_back(std::move(one));
+        const Tensor position = steps(axis, axis == 0 ? r : s, axis == 0 ? p : q) + select(offsets, 3, axis);
+        detail::AxisSamples axis_samples =
+            detail::linear_samples(reshape(position, {images, positions}), x.size(2 + axis));
+        const Shape shape = axis == 0 ? Shape{images, positions, 2, 1} : Shape{images, positions, 1, 2};
+        for (Tensor* part : {&axis_samples.positions, &axis_samples.valid, &axis_samples.weights})
+            *part = reshape(*part, shape);
+        samples.push_back(std::move(axis_samples));
     }
     const detail::PixelSamples pixels(samples, {x.size(2), x.size(3)},
                                       reshape(arange(0, images, 1, {DType::i64, x.device()}), {images, 1, 1, 1}));
-    const Shape flat{images * places, 4};
-    const Tensor rows = detail::pixel_rows(reshape(x, {images, each, x.size(2), x.size(3)}));
-    Tensor columns = detail::gather_weighted_sum("deform_conv2d", rows, reshape(pixels.numbers, flat),
+    const Shape flat{images * positions, 4};
+    const Tensor rows = detail::pixel_rows(reshape(x, {images, group_channels, x.size(2), x.size(3)}));
+    Tensor columns = detail::gather_weighted_sum("deform_conv2d", rows, reshape(pixels.row_indices, flat),
                                                  reshape(pixels.weights, flat));
-    if (mask.defined()) columns = columns * reshape(mask, {images * places, 1});
+    if (mask.defined()) columns = columns * reshape(mask, {images * positions, 1});
     // (N, G, R S, P Q, C / G) as (N, groups, C / groups R S, P Q).
-    columns = permute(reshape(columns, {n, og, r * s, p * q, each}), {0, 1, 4, 2, 3});
+    columns = permute(reshape(columns, {n, og, r * s, p * q, group_channels}), {0, 1, 4, 2, 3});
     const std::int64_t groups = parts.groups, filters = weight.size(0) / groups, inner = channels / groups * r * s;
     const Tensor y = matmul(reshape(weight, {1, groups, filters, inner}), reshape(columns, {n, groups, inner, p * q}));
     return reshape(y, parts.out);

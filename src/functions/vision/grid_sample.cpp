@@ -22,26 +22,28 @@ using detail::AxisSamples;
 enum class Mode : std::uint8_t { bilinear, nearest, bicubic };
 enum class Padding : std::uint8_t { zeros, border, reflection };
 
-template <class Word, std::size_t N>
-Word word_of(const char* what, const std::array<const char*, N>& names, const std::string& name) {
+template <class Enum, std::size_t N>
+Enum enum_of(const char* what, const std::array<const char*, N>& names, const std::string& name) {
     const auto* found = std::ranges::find(names, name);
     if (found == names.end())
         throw ValueError(
             fmt::format("grid_sample: expected {} {}, {} or {}, got {}", what, names[0], names[1], names[2], name));
-    return static_cast<Word>(found - names.begin());
+    return static_cast<Enum>(found - names.begin());
 }
 
 /// Clamped to [0, last]; no gradient at and beyond the ends, like PyTorch.
-Tensor at_border(const Tensor& at, double last) { return where(at <= 0, 0.0, where(at >= last, last, at)); }
+Tensor at_border(const Tensor& coordinate, double last) {
+    return where(coordinate <= 0, 0.0, where(coordinate >= last, last, coordinate));
+}
 
 /// Reflected at the ends: at the centres of the first and last pixel if corners are aligned, otherwise at their outer
 /// edges.
-Tensor reflected(const Tensor& at, double last, bool align_corners) {
+Tensor reflected(const Tensor& coordinate, double last, bool align_corners) {
     const double low = align_corners ? 0 : -0.5, span = align_corners ? last : last + 1;
-    if (span == 0) return at * 0;
-    const Tensor far = where(at < low, low - at, at - low);
-    const Tensor times = floor(far.detach() * (1 / span)), rest = far - times * span;
-    const Tensor odd = times - 2 * floor(times * 0.5);
+    if (span == 0) return coordinate * 0;
+    const Tensor distance = where(coordinate < low, low - coordinate, coordinate - low);
+    const Tensor periods = floor(distance.detach() * (1 / span)), rest = distance - periods * span;
+    const Tensor odd = periods - 2 * floor(periods * 0.5);
     return where(odd == 0, rest + low, span + low - rest);
 }
 
@@ -52,15 +54,15 @@ struct Axis {
     bool align_corners;
 
     [[nodiscard]] double last() const { return static_cast<double>(size - 1); }
-    [[nodiscard]] Tensor padded(const Tensor& at) const {
-        if (padding == Padding::border) return at_border(at, last());
-        if (padding == Padding::reflection) return at_border(reflected(at, last(), align_corners), last());
-        return at;
+    [[nodiscard]] Tensor padded(const Tensor& coordinate) const {
+        if (padding == Padding::border) return at_border(coordinate, last());
+        if (padding == Padding::reflection) return at_border(reflected(coordinate, last(), align_corners), last());
+        return coordinate;
     }
     /// Valid samples: those in [0, size).
-    [[nodiscard]] AxisSamples within(const Tensor& places, Tensor weights) const {
-        return {.places = clamp(places, 0, last()),
-                .counts = (places >= 0) & (places <= last()),
+    [[nodiscard]] AxisSamples valid_samples(const Tensor& positions, Tensor weights) const {
+        return {.positions = clamp(positions, 0, last()),
+                .valid = (positions >= 0) & (positions <= last()),
                 .weights = std::move(weights)};
     }
     /// @param g coordinates in [-1, 1] @return samples along one more axis
@@ -68,53 +70,55 @@ struct Axis {
         const auto n = static_cast<double>(size);
         const Tensor raw = align_corners ? (g + 1) * ((n - 1) / 2) : ((g + 1) * n - 1) * 0.5;
         if (mode == Mode::bilinear) return detail::linear_samples(padded(raw), size);
-        if (mode == Mode::nearest) return within(unsqueeze(round(padded(raw).detach()), -1), {});
+        if (mode == Mode::nearest) return valid_samples(unsqueeze(round(padded(raw).detach()), -1), {});
         const Tensor low = floor(raw.detach()), t = raw - low;
         // Keys' cubic filter with a = -0.75.
         constexpr double a = -0.75;
         const auto near = [](const Tensor& d) { return ((a + 2) * d - (a + 3)) * d * d + 1; };
         const auto far = [](const Tensor& d) { return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a; };
-        return within(padded(stack({low - 1, low, low + 1, low + 2}, -1)),
-                      stack({far(t + 1), near(t), near(1 - t), far(2 - t)}, -1));
+        return valid_samples(padded(stack({low - 1, low, low + 1, low + 2}, -1)),
+                             stack({far(t + 1), near(t), near(1 - t), far(2 - t)}, -1));
     }
 };
 
 Tensor sampled(const Tensor& x, const Tensor& grid, Mode mode, Padding padding, bool align_corners) {
     const int axes = x.rank() - 2;
-    const std::int64_t images = x.size(0), places = grid.numel() / std::max<std::int64_t>(1, images * axes);
-    const Tensor at = reshape(grid, {images, places, axes});
+    const std::int64_t images = x.size(0), points = grid.numel() / std::max<std::int64_t>(1, images * axes);
+    const Tensor coordinates = reshape(grid, {images, points, axes});
     std::vector<AxisSamples> samples;
     std::vector<std::int64_t> sizes;
-    std::int64_t each = 1;
+    std::int64_t samples_per_point = 1;
     for (int i = 0; i < axes; ++i) {
         const std::int64_t size = x.size(2 + i);
         // The grid starts with the innermost axis. Samples of axis i are along axis 2 + i.
-        AxisSamples one = Axis{size, padding, align_corners}.samples(select(at, 2, axes - 1 - i), mode);
-        const std::int64_t k = one.places.size(-1);
-        Shape shape{images, places};
+        AxisSamples axis_samples =
+            Axis{size, padding, align_corners}.samples(select(coordinates, 2, axes - 1 - i), mode);
+        const std::int64_t k = axis_samples.positions.size(-1);
+        Shape shape{images, points};
         for (int j = 0; j < axes; ++j) shape.push_back(j == i ? k : 1);
-        for (Tensor* part : {&one.places, &one.counts, &one.weights})
+        for (Tensor* part : {&axis_samples.positions, &axis_samples.valid, &axis_samples.weights})
             if (part->defined()) *part = reshape(*part, shape);
-        samples.push_back(std::move(one));
+        samples.push_back(std::move(axis_samples));
         sizes.push_back(size);
-        each *= k;
+        samples_per_point *= k;
     }
-    Shape first{images, 1};
-    for (int i = 0; i < axes; ++i) first.push_back(1);
-    const detail::PixelSamples pixels(samples, sizes, reshape(arange(0, images, 1, {DType::i64, x.device()}), first));
-    const Shape flat{images * places, each};
+    Shape image_shape{images, 1};
+    for (int i = 0; i < axes; ++i) image_shape.push_back(1);
+    const detail::PixelSamples pixels(samples, sizes,
+                                      reshape(arange(0, images, 1, {DType::i64, x.device()}), image_shape));
+    const Shape flat{images * points, samples_per_point};
     const Tensor rows =
-        detail::gather_weighted_sum("grid_sample", detail::pixel_rows(x), reshape(pixels.numbers, flat),
+        detail::gather_weighted_sum("grid_sample", detail::pixel_rows(x), reshape(pixels.row_indices, flat),
                                     pixels.weights.defined() ? reshape(pixels.weights, flat) : Tensor());
     Shape shape{images, x.size(1)};
     for (int i = 0; i < axes; ++i) shape.push_back(grid.size(1 + i));
-    Tensor y = reshape(transpose(reshape(rows, {images, places, x.size(1)}), 1, 2), shape);
+    Tensor y = reshape(transpose(reshape(rows, {images, points, x.size(1)}), 1, 2), shape);
     // Gradient of zeros for the grid if pixels are selected rather than interpolated.
     if (mode == Mode::nearest && any_requires_grad({grid}))
-        y = y + reshape(sum(at * 0, {2}), [&] {
-                Shape one = shape;
-                one[1] = 1;
-                return one;
+        y = y + reshape(sum(coordinates * 0, {2}), [&] {
+                Shape pixel_shape = shape;
+                pixel_shape[1] = 1;
+                return pixel_shape;
             }());
     return y;
 }
@@ -126,9 +130,9 @@ Tensor grid_sample(const Tensor& x, const Tensor& grid, const GridSampleOptions&
         "grid_sample", {{"x", x}, {"grid", grid}},
         {{"mode", options.mode}, {"padding_mode", options.padding_mode}, {"align_corners", options.align_corners}});
     call.require_defined({"x", "grid"});
-    const auto mode = word_of<Mode>("a mode of", std::array{"bilinear", "nearest", "bicubic"}, options.mode);
+    const auto mode = enum_of<Mode>("a mode of", std::array{"bilinear", "nearest", "bicubic"}, options.mode);
     const auto padding =
-        word_of<Padding>("a padding mode of", std::array{"zeros", "border", "reflection"}, options.padding_mode);
+        enum_of<Padding>("a padding mode of", std::array{"zeros", "border", "reflection"}, options.padding_mode);
     ops::require_real("grid_sample", "x", x.dtype());
     ops::require_alike("grid_sample", "x", x.dtype(), x.device(), "grid", grid.dtype(), grid.device());
     const int axes = x.rank() - 2;
@@ -154,10 +158,10 @@ Tensor affine_grid(const Tensor& theta, const Shape& size, bool align_corners) {
     if (axes != 2 && axes != 3)
         throw ShapeError(
             fmt::format("affine_grid: expected a size of shape (N, C, H, W) or (N, C, D, H, W), got {}", size.str()));
-    for (const std::int64_t one : size)
-        if (one < 1) throw ShapeError(fmt::format("affine_grid: expected sizes of at least 1, got {}", size.str()));
+    for (const std::int64_t extent : size)
+        if (extent < 1) throw ShapeError(fmt::format("affine_grid: expected sizes of at least 1, got {}", size.str()));
     ops::require_shape("affine_grid", "theta", theta.shape(), {size[0], axes, axes + 1});
-    const auto made = [&](const std::vector<Tensor>& in) {
+    const auto make_grid = [&](const std::vector<Tensor>& in) {
         // (x, y, z, 1) of each output position, innermost axis first.
         Shape shape;
         for (int i = 0; i < axes; ++i) shape.push_back(size[2 + i]);
@@ -170,9 +174,9 @@ Tensor affine_grid(const Tensor& theta, const Shape& size, bool align_corners) {
             const Tensor line = n == 1          ? zeros({1}, options)
                                 : align_corners ? k * (2 / (count - 1)) - 1
                                                 : (2 * k + (1 - count)) * (1 / count);
-            Shape one = Shape::filled(axes, 1);
-            one[i] = n;
-            parts.push_back(expand(reshape(line, one), shape));
+            Shape axis_shape = Shape::filled(axes, 1);
+            axis_shape[i] = n;
+            parts.push_back(expand(reshape(line, axis_shape), shape));
         }
         parts.push_back(ones(shape, {in[0].dtype(), in[0].device()}));
         const Tensor base = reshape(stack(parts, -1), {1, shape.numel(), axes + 1});
@@ -181,7 +185,7 @@ Tensor affine_grid(const Tensor& theta, const Shape& size, bool align_corners) {
         out.push_back(axes);
         return std::vector{reshape(matmul(base, transpose(in[0], 1, 2)), out)};
     };
-    return call.result(detail::decomposed_in_f32(made, {theta})[0]);
+    return call.result(detail::decomposed_in_f32(make_grid, {theta})[0]);
 }
 
 }  // namespace declivity

@@ -16,6 +16,6 @@ struct Regions {
 };
 
 /// An empty result, in the graph of x.
-Tensor nothing_of(const Tensor& x, const Shape& shape);
+Tensor empty_result(const Tensor& x, const Shape& shape);
 
 }  // namespace declivity::detail

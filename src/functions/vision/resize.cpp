@@ -46,41 +46,41 @@ Tensor cropped(const Tensor& y, const std::vector<AxisPlan>& plans, DType real, 
         Shape shape = Shape::filled(y.rank(), 1);
         shape[axis] = map.out;
         const Tensor source = reshape(map.source(real, y.device()), shape);
-        const Tensor one = (source < 0) | (source > static_cast<double>(map.in - 1));
-        outside = outside.defined() ? outside | one : one;
+        const Tensor axis_outside = (source < 0) | (source > static_cast<double>(map.in - 1));
+        outside = outside.defined() ? outside | axis_outside : axis_outside;
     }
     return outside.defined() ? where(outside, full({}, value, {y.dtype(), y.device()}), y) : y;
 }
 
 /// @param crop value of elements outside of x
-Tensor mapped(const Tensor& x, std::vector<AxisPlan> plans, std::optional<double> crop = std::nullopt) {
+Tensor resize_axes(const Tensor& x, std::vector<AxisPlan> plans, std::optional<double> crop = std::nullopt) {
     const bool floating = is_floating(x.dtype());
     const DType real = x.dtype() == DType::f64 ? DType::f64 : DType::f32;
-    const std::vector<AxisPlan> all = plans;
-    std::erase_if(plans, [](const AxisPlan& plan) { return plan.map.same(); });
+    const std::vector<AxisPlan> all_plans = plans;
+    std::erase_if(plans, [](const AxisPlan& plan) { return plan.map.is_identity(); });
     // The axis with the strongest reduction first, to reduce the work for the others.
     std::ranges::stable_sort(plans, {}, [](const AxisPlan& plan) {
         return static_cast<double>(plan.map.out) / static_cast<double>(std::max<std::int64_t>(1, plan.map.in));
     });
-    const bool moves = std::ranges::all_of(plans, [](const AxisPlan& p) { return p.map.filter == Filter::nearest; });
-    const auto of = [&](const Tensor& from) {
-        Tensor y = from;
+    const bool selects = std::ranges::all_of(plans, [](const AxisPlan& p) { return p.map.filter == Filter::nearest; });
+    const auto apply = [&](const Tensor& input) {
+        Tensor y = input;
         for (const AxisPlan& plan : plans) y = along(y, plan, real);
-        return crop ? cropped(y, all, real, *crop) : y;
+        return crop ? cropped(y, all_plans, real, *crop) : y;
     };
-    if (floating) return detail::decomposed_in_f32([&](const auto& in) { return std::vector{of(in[0])}; }, {x})[0];
-    if (moves) return of(x);
+    if (floating) return detail::decomposed_in_f32([&](const auto& in) { return std::vector{apply(in[0])}; }, {x})[0];
+    if (selects) return apply(x);
     // u8 is rounded after each axis, the last axis first, like PyTorch.
-    const DType exact = x.device().info().fp64 ? DType::f64 : DType::f32;
+    const DType compute = x.device().info().fp64 ? DType::f64 : DType::f32;
     Tensor y = x;
     std::ranges::sort(plans, std::greater<>(), &AxisPlan::axis);
-    for (const AxisPlan& plan : plans) y = along(y, plan, exact, true);
-    return crop ? cropped(y, all, exact, std::clamp(std::round(*crop), 0.0, 255.0)) : y;
+    for (const AxisPlan& plan : plans) y = along(y, plan, compute, true);
+    return crop ? cropped(y, all_plans, compute, std::clamp(std::round(*crop), 0.0, 255.0)) : y;
 }
 
 /// Checks types, and that x has elements if the result has.
-void check(std::string_view name, const Tensor& x, const Shape& out, bool moves) {
-    if (!is_floating(x.dtype()) && !moves && x.dtype() != DType::u8)
+void check(std::string_view name, const Tensor& x, const Shape& out, bool selects) {
+    if (!is_floating(x.dtype()) && !selects && x.dtype() != DType::u8)
         throw TypeError(
             fmt::format("{}: expected x of f32, f64, f16, bf16 or u8 for this mode, got {}", name, name_of(x.dtype())));
     if (x.dtype() == DType::boolean) throw TypeError(fmt::format("{}: expected x of a numeric type, got bool", name));
@@ -164,8 +164,8 @@ Tensor interpolate(const Tensor& x, const InterpolateOptions& options) {
     const Mode mode = mode_of(options, x.shape());
     const int axes = x.rank() - 2;
     const bool sizes = !options.size.empty();
-    const auto given = sizes ? static_cast<std::size_t>(options.size.rank()) : options.scale_factor.size();
-    if (sizes != options.scale_factor.empty() || (given != 1 && given != static_cast<std::size_t>(axes)))
+    const auto count = sizes ? static_cast<std::size_t>(options.size.rank()) : options.scale_factor.size();
+    if (sizes != options.scale_factor.empty() || (count != 1 && count != static_cast<std::size_t>(axes)))
         throw ValueError(
             fmt::format("interpolate: expected either 1 or {} sizes, or as many scale factors, got {} sizes "
                         "and {} scale factors",
@@ -176,11 +176,11 @@ Tensor interpolate(const Tensor& x, const InterpolateOptions& options) {
     std::vector<AxisPlan> plans;
     for (int i = 0; i < axes; ++i) {
         const int axis = i + 2;
-        const double factor = sizes ? 0 : options.scale_factor[given == 1 ? 0 : static_cast<std::size_t>(i)];
+        const double factor = sizes ? 0 : options.scale_factor[count == 1 ? 0 : static_cast<std::size_t>(i)];
         if (!sizes && !(factor > 0 && factor * static_cast<double>(shape[axis]) < 0x1p40))
             throw ValueError(fmt::format("interpolate: expected scale factors above 0, got {}", factor));
         const std::int64_t in = shape[axis];
-        shape[axis] = sizes ? options.size[given == 1 ? 0 : i]
+        shape[axis] = sizes ? options.size[count == 1 ? 0 : i]
                             : static_cast<std::int64_t>(std::floor(static_cast<double>(in) * factor));
         const bool by_factor = !sizes && !options.recompute_scale_factor;
         plans.push_back({axis, map_of(mode, options, in, shape[axis], by_factor ? factor : 0)});
@@ -191,7 +191,7 @@ Tensor interpolate(const Tensor& x, const InterpolateOptions& options) {
                             x.shape().str(), shape[axis], axis));
     }
     check("interpolate", x, shape, mode.filter == Filter::nearest);
-    return call.result(mapped(x, std::move(plans)));
+    return call.result(resize_axes(x, std::move(plans)));
 }
 
 // ---- ONNX
@@ -224,7 +224,7 @@ AxisMap map_of(const ResizeOptions& options, std::int64_t in, std::int64_t out, 
     map.nearest = options.nearest_mode;
     map.a = options.cubic_coeff_a;
     map.exclude = options.exclude_outside;
-    const double exact = factor * static_cast<double>(in), whole = static_cast<double>(out);
+    const double scaled_size = factor * static_cast<double>(in), out_size = static_cast<double>(out);
     map.scale = 1 / factor;
     const auto half = [&] { map.shift = 0.5, map.start = -0.5; };
     switch (options.coordinates) {
@@ -233,14 +233,14 @@ AxisMap map_of(const ResizeOptions& options, std::int64_t in, std::int64_t out, 
             break;
         case ResizeCoordinates::half_pixel_symmetric:
             half();
-            map.start += static_cast<double>(in) / 2 * (1 - whole / exact);
+            map.start += static_cast<double>(in) / 2 * (1 - out_size / scaled_size);
             break;
         case ResizeCoordinates::pytorch_half_pixel:
             if (out > 1) half();
             else map.scale = 0;
             break;
         case ResizeCoordinates::align_corners:
-            map.scale = out > 1 ? static_cast<double>(in - 1) / (exact - 1) : 0;
+            map.scale = out > 1 ? static_cast<double>(in - 1) / (scaled_size - 1) : 0;
             break;
         case ResizeCoordinates::asymmetric:
             break;
@@ -249,7 +249,7 @@ AxisMap map_of(const ResizeOptions& options, std::int64_t in, std::int64_t out, 
             break;
         case ResizeCoordinates::tf_crop_and_resize: {
             const auto end = static_cast<double>(in - 1);
-            map.scale = out > 1 ? (last - first) * end / (whole - 1) : 0;
+            map.scale = out > 1 ? (last - first) * end / (out_size - 1) : 0;
             map.start = out > 1 ? first * end : 0.5 * (first + last) * end;
             break;
         }
@@ -289,9 +289,9 @@ Tensor resize(const Tensor& x, const ResizeOptions& options) {
     call.require_defined({"x"});
     const std::vector<int> axes = axes_of(options, x.shape());
     const bool sizes = !options.sizes.empty();
-    const auto given = sizes ? static_cast<std::size_t>(options.sizes.rank()) : options.scales.size();
+    const auto count = sizes ? static_cast<std::size_t>(options.sizes.rank()) : options.scales.size();
     if (sizes && !options.scales.empty()) throw ValueError("resize: expected sizes or scales, got both");
-    if (given != axes.size() || (crops && options.roi.size() != 2 * axes.size()))
+    if (count != axes.size() || (crops && options.roi.size() != 2 * axes.size()))
         throw ValueError(
             fmt::format("resize: expected {} sizes or scales{}, got {} sizes, {} scales and {} numbers as roi",
                         axes.size(), crops ? fmt::format(", and {} numbers as roi", 2 * axes.size()) : "",
@@ -313,11 +313,12 @@ Tensor resize(const Tensor& x, const ResizeOptions& options) {
     }
     check("resize", x, shape, options.mode == ResizeMode::nearest);
     if (shape.numel() == 0) {
-        // An empty result, in the graph.
-        Tensor none = reshape(x, {x.numel()});
-        return call.result(reshape(slice(none, 0, 0, 0), shape));
+        // An empty result, connected to the graph.
+        Tensor flat = reshape(x, {x.numel()});
+        return call.result(reshape(slice(flat, 0, 0, 0), shape));
     }
-    return call.result(mapped(x, std::move(plans), crops ? std::optional(options.extrapolation_value) : std::nullopt));
+    return call.result(
+        resize_axes(x, std::move(plans), crops ? std::optional(options.extrapolation_value) : std::nullopt));
 }
 
 }  // namespace declivity

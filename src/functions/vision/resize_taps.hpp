@@ -21,23 +21,23 @@ struct AxisMap {
     bool exclude = false;  ///< taps outside have weight 0, and the others are renormalised
 
     /// Returns whether the mapping is the identity.
-    [[nodiscard]] bool same() const;
+    [[nodiscard]] bool is_identity() const;
     /// Sampling positions: (out), in f32 or f64.
     [[nodiscard]] Tensor source(DType real, const Device& device) const;
 };
 
-/// places (out, K): indices in [0, in), i32, non-decreasing along both axes if `rising`; weights (out, K), undefined if
+/// indices (out, K) in [0, in), i32, non-decreasing along both axes if `monotonic`; weights (out, K), undefined if
 /// all are 1.
 struct Taps {
     std::int64_t in = 1;
-    Tensor places, weights;
-    bool rising = true;
+    Tensor indices, weights;
+    bool monotonic = true;
 
     Taps(const AxisMap& map, DType real, const Device& device);
 };
 
 /// x (outer, in, inner), f32 and f64 by kernels, or of any type if the taps have no weights: the sums of weights[i][k]
-/// x[places[i][k]], (outer, out, inner). Differentiable to any order.
+/// x[indices[i][k]], (outer, out, inner). Differentiable to any order.
 Tensor resampled(const Tensor& x, const Taps& taps);
 
 /// Resampling of u8 in integers: weights are rounded to as many bits as fit into 15, and sums to u8, ties up.
