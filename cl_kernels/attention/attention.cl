@@ -36,9 +36,9 @@ NOINLINE void attention_part(const long block, const long h, const long b, ATTEN
     REAL columns[D * LENGTH], sums[E * LENGTH], weights[BLOCK * LENGTH];
     TRANSPOSED(columns, q, s.q_batch, s.q_head, s.q_row, D, scale)
     for (int c = 0; c < E * LENGTH; ++c) sums[c] = 0;
-    VEC most[ROWS], total[ROWS], alpha[ROWS], base[ROWS];
+    VEC max_score[ROWS], total[ROWS], alpha[ROWS], base[ROWS];
 #pragma unroll
-    for (int r = 0; r < ROWS; ++r) most[r] = (VEC)(MINUS_INFINITY), total[r] = (VEC)(0), base[r] = (VEC)(0);
+    for (int r = 0; r < ROWS; ++r) max_score[r] = (VEC)(MINUS_INFINITY), total[r] = (VEC)(0), base[r] = (VEC)(0);
     panels += (b * s.heads + h) * ((s.keys + KEYS - 1) / KEYS) * KEYS * D;
     const long begin = max(0l, first / s.group + s.low) / KEYS * KEYS,
                end = min((long)s.keys, (first + count - 1) / s.group + s.high + 1);
@@ -48,13 +48,13 @@ NOINLINE void attention_part(const long block, const long h, const long b, ATTEN
         attention_masked(s, mask, slopes, b, h, first, count, at, n, weights);
 #pragma unroll
         for (int r = 0; r < ROWS; ++r) {
-            const VEC old = most[r];
+            const VEC previous_max = max_score[r];
             for (int j = 0; j < n; ++j) {
                 const VEC x = VLOAD(weights + j * LENGTH + r * VW);
-                most[r] = x > most[r] ? x : most[r];
+                max_score[r] = x > max_score[r] ? x : max_score[r];
             }
-            base[r] = INFINITE(most[r]) ? (VEC)(0) : most[r];
-            alpha[r] = d_exp(old - base[r]);
+            base[r] = INFINITE(max_score[r]) ? (VEC)(0) : max_score[r];
+            alpha[r] = d_exp(previous_max - base[r]);
             total[r] *= alpha[r];
         }
         for (int j = 0; j < n; ++j)
@@ -65,9 +65,9 @@ NOINLINE void attention_part(const long block, const long h, const long b, ATTEN
                 VSTORE(x, weights + j * LENGTH + r * VW);
             }
 #if DROPOUT
-        REAL kept[BLOCK * LENGTH];
-        attention_kept(s, random, random_first, random_skip, dropped, b, h, first, count, at, n, kept);
-        for (int j = 0; j < n * LENGTH; ++j) weights[j] *= kept[j];
+        REAL dropout_factors[BLOCK * LENGTH];
+        attention_dropout(s, random, random_first, random_index, dropout, b, h, first, count, at, n, dropout_factors);
+        for (int j = 0; j < n * LENGTH; ++j) weights[j] *= dropout_factors[j];
 #endif
         __global const REAL* values = v + b * s.v_batch + h * s.v_head + at * s.v_row;
         for (int column = 0; column + COLUMNS <= E; column += COLUMNS) WEIGHTED(COLUMNS, column)
@@ -87,7 +87,7 @@ NOINLINE void attention_part(const long block, const long h, const long b, ATTEN
 #if LOG_SUMS
 #pragma unroll
     for (int r = 0; r < ROWS; ++r)
-        VSTORE(INFINITE(most[r]) ? (VEC)((REAL)INFINITY) : base[r] + d_log(total[r]), part + r * VW);
+        VSTORE(INFINITE(max_score[r]) ? (VEC)((REAL)INFINITY) : base[r] + d_log(total[r]), part + r * VW);
     for (int r = 0; r < count; ++r) {
         ROW_AT(r)
         log_sums[(b * s.heads * s.group + head) * s.queries + i] = part[r];

@@ -98,8 +98,8 @@ NOINLINE void attention_backward_block(const long block, const long h, const lon
         attention_masked(s, mask, slopes, b, h, first, count, at, n, weights);
         attention_products(v_panels + (panels + at) * E, g_columns, scores, n, E);
 #if DROPOUT
-        REAL kept[BLOCK * LENGTH];
-        attention_kept(s, random, random_first, random_skip, dropped, b, h, first, count, at, n, kept);
+        REAL dropout_factors[BLOCK * LENGTH];
+        attention_dropout(s, random, random_first, random_index, dropout, b, h, first, count, at, n, dropout_factors);
 #endif
         for (int j = 0; j < n; ++j)
 #pragma unroll
@@ -108,7 +108,7 @@ NOINLINE void attention_backward_block(const long block, const long h, const lon
                 const VEC weight = d_exp(VLOAD(weights + to) - VLOAD(log_sum + r * VW));
                 VEC gradient = VLOAD(scores + to);
 #if DROPOUT
-                const VEC factor = VLOAD(kept + to);
+                const VEC factor = VLOAD(dropout_factors + to);
                 gradient *= factor;
                 VSTORE(weight * factor, weights + to);
 #else

@@ -3,8 +3,8 @@
 //
 //   REAL       type of the arithmetic (math.clh)
 //   E          elements of a value
-//   APPEND     1: attention_append, with D, PAGED and INDEX as in attention_decode.clh, and OUTPUT_AS the type of the
-//              cache (storage.clh); 0: attention_combine
+//   APPEND     1: attention_append, with D, PAGED and INDEX_TYPE as in attention_decode.clh, and OUTPUT_AS the type of
+//              the cache (storage.clh); 0: attention_combine
 #include "math.clh"
 #if APPEND
 #include "storage.clh"
@@ -21,8 +21,8 @@ struct Append {
 __kernel void attention_append(const struct Append s, __global const REAL* restrict k, const long k_offset,
                                __global const REAL* restrict v, const long v_offset, __global OUTPUT* restrict to_k,
                                const long to_k_offset, __global OUTPUT* restrict to_v, const long to_v_offset,
-                               __global const INDEX* restrict lengths, const long lengths_offset,
-                               __global const INDEX* restrict table, const long table_offset) {
+                               __global const INDEX_TYPE* restrict lengths, const long lengths_offset,
+                               __global const INDEX_TYPE* restrict table, const long table_offset) {
     const int e = (int)get_global_id(0), t = (int)get_global_id(1) / s.heads;
     const long h = (long)get_global_id(1) % s.heads, b = get_global_id(2);
     const long j = (long)lengths[lengths_offset + b] - s.count + t;
@@ -55,16 +55,16 @@ __kernel void attention_combine(const struct Combine s, __global const REAL* res
     if (e >= E) return;
     __global const REAL* from = partials + partials_offset + at * (E + 2);
     const long step = s.rows * (E + 2);
-    REAL most = (REAL)-INFINITY;
-    for (int i = 0; i < s.splits; ++i) most = max(most, from[i * step + E]);
-    const REAL base = most == (REAL)-INFINITY ? (REAL)0 : most;
+    REAL max_score = (REAL)-INFINITY;
+    for (int i = 0; i < s.splits; ++i) max_score = max(max_score, from[i * step + E]);
+    const REAL base = max_score == (REAL)-INFINITY ? (REAL)0 : max_score;
     REAL sum = 0, total = 0;
     for (int i = 0; i < s.splits; ++i) {
         const REAL alpha = d_exp(from[i * step + E] - base);
         sum = fma(alpha, from[i * step + e], sum);
         total = fma(alpha, from[i * step + E + 1], total);
     }
-    const long all = (long)s.queries * s.group, row = at % all, h = at / all % s.heads, b = at / all / s.heads;
+    const long rows = (long)s.queries * s.group, row = at % rows, h = at / rows % s.heads, b = at / rows / s.heads;
     y[y_offset + ((b * s.queries + row / s.group) * s.heads * s.group + h * s.group + row % s.group) * E + e] =
         total == 0 ? (REAL)0 : sum / total;
 }

@@ -17,27 +17,27 @@
 #include "vector_rows.clh"
 #include "attention_decode.clh"
 
-#define D_WHOLE (D / VW * VW)
-#define E_WHOLE (E / VW * VW)
+#define D_IN_VECTORS (D / VW * VW)
+#define E_IN_VECTORS (E / VW * VW)
 // Elements of private rows, padded to whole vectors.
-#define D_ROOM ((D + VW - 1) / VW * VW)
-#define E_ROOM ((E + VW - 1) / VW * VW)
+#define D_PADDED ((D + VW - 1) / VW * VW)
+#define E_PADDED ((E + VW - 1) / VW * VW)
 
 NOINLINE void attention_decode_part(const int split, const int piece, const long b, DECODE_OPERANDS) {
-    const int length = decode_length(s, lengths, b), all = s.queries * s.group;
+    const int length = decode_length(s, lengths, b), rows = s.queries * s.group;
     const long h = piece % s.heads;
-    const int first = piece / s.heads * ROWS, count = min(ROWS, all - first);
+    const int first = piece / s.heads * ROWS, count = min(ROWS, rows - first);
     DECODE_SPAN(first, first + count, VW)
 
-    REAL query[ROWS * D_ROOM], sums[ROWS * E_ROOM], most[ROWS];
+    REAL query[ROWS * D_PADDED], sums[ROWS * E_PADDED], max_score[ROWS];
     VEC total[ROWS];
-    for (int i = 0; i < ROWS * E_ROOM; ++i) sums[i] = 0;
+    for (int i = 0; i < ROWS * E_PADDED; ++i) sums[i] = 0;
 #pragma unroll
     for (int r = 0; r < ROWS; ++r) {
         const int row = first + min(r, count - 1), i = row / s.group;
         __global const REAL* from = q + b * s.q_batch + (h * s.group + row % s.group) * s.q_head + i * s.q_row;
-        for (int d = 0; d < D; ++d) query[r * D_ROOM + d] = scale * from[d];
-        most[r] = DECODE_MINUS_INFINITY;
+        for (int d = 0; d < D; ++d) query[r * D_PADDED + d] = scale * from[d];
+        max_score[r] = DECODE_MINUS_INFINITY;
         total[r] = (VEC)(0);
     }
     for (int at = begin; at < stop; at += VW) {
@@ -45,22 +45,22 @@ NOINLINE void attention_decode_part(const int split, const int piece, const long
         REAL parts[ROWS * VW * VW], weights[ROWS * VW];
         for (int j = 0; j < VW; ++j) {
             // Keys past the end are not read.
-            __global const STORED* key = k + DECODE_PLACE(k, at + min(j, n - 1));
+            __global const STORED* key = k + DECODE_OFFSET(k, at + min(j, n - 1));
             VEC part[ROWS];
 #pragma unroll
             for (int r = 0; r < ROWS; ++r) part[r] = (VEC)(0);
 #pragma unroll
-            for (int d = 0; d < D_WHOLE; d += VW) {
+            for (int d = 0; d < D_IN_VECTORS; d += VW) {
                 const VEC x = STORED_VLOAD(key + d);
 #pragma unroll
-                for (int r = 0; r < ROWS; ++r) part[r] = fma(VLOAD(query + r * D_ROOM + d), x, part[r]);
+                for (int r = 0; r < ROWS; ++r) part[r] = fma(VLOAD(query + r * D_PADDED + d), x, part[r]);
             }
 #if D % VW
             REAL rest[ROWS];
             for (int r = 0; r < ROWS; ++r) rest[r] = 0;
-            for (int d = D_WHOLE; d < D; ++d) {
+            for (int d = D_IN_VECTORS; d < D; ++d) {
                 const REAL x = LOADED(key[d]);
-                for (int r = 0; r < ROWS; ++r) rest[r] = fma(query[r * D_ROOM + d], x, rest[r]);
+                for (int r = 0; r < ROWS; ++r) rest[r] = fma(query[r * D_PADDED + d], x, rest[r]);
             }
 #pragma unroll
             for (int r = 0; r < ROWS; ++r) part[r].s0 += rest[r];
@@ -72,40 +72,42 @@ NOINLINE void attention_decode_part(const int split, const int piece, const long
         for (int r = 0; r < ROWS; ++r) {
             const int row = first + min(r, count - 1);
             const LANES lane = LANE_NUMBERS + (LANES)(at);
-            const LANES seen = (lane >= (LANES)(decode_low(s, length, row))) &
-                               (lane < (LANES)(min(stop, decode_high(s, length, row))));
-            const VEC score = seen ? rows_sum(parts + r * VW * VW) : (VEC)(DECODE_MINUS_INFINITY);
-            const REAL now = max(most[r], vector_most(score)), base = now == DECODE_MINUS_INFINITY ? (REAL)0 : now;
-            if (now > most[r]) {
-                const REAL alpha = d_exp(most[r] - base);
+            const LANES attended = (lane >= (LANES)(decode_low(s, length, row))) &
+                                   (lane < (LANES)(min(stop, decode_high(s, length, row))));
+            const VEC score = attended ? rows_sum(parts + r * VW * VW) : (VEC)(DECODE_MINUS_INFINITY);
+            const REAL new_max = max(max_score[r], vector_max(score)),
+                       base = new_max == DECODE_MINUS_INFINITY ? (REAL)0 : new_max;
+            if (new_max > max_score[r]) {
+                const REAL alpha = d_exp(max_score[r] - base);
                 total[r] *= alpha;
-                for (int e = 0; e < E_ROOM; e += VW)
-                    VSTORE(VLOAD(sums + r * E_ROOM + e) * alpha, sums + r * E_ROOM + e);
-                most[r] = now;
+                for (int e = 0; e < E_PADDED; e += VW)
+                    VSTORE(VLOAD(sums + r * E_PADDED + e) * alpha, sums + r * E_PADDED + e);
+                max_score[r] = new_max;
             }
             const VEC weight = d_exp(score - base);
             total[r] += weight;
             VSTORE(weight, weights + r * VW);
         }
         __global const STORED* value[VW];
-        for (int j = 0; j < n; ++j) value[j] = v + DECODE_PLACE(v, at + j);
-        for (int e = 0; e < E_WHOLE; e += VW) {
+        for (int j = 0; j < n; ++j) value[j] = v + DECODE_OFFSET(v, at + j);
+        for (int e = 0; e < E_IN_VECTORS; e += VW) {
             VEC sum[ROWS];
 #pragma unroll
-            for (int r = 0; r < ROWS; ++r) sum[r] = VLOAD(sums + r * E_ROOM + e);
+            for (int r = 0; r < ROWS; ++r) sum[r] = VLOAD(sums + r * E_PADDED + e);
             for (int j = 0; j < n; ++j) {
                 const VEC x = STORED_VLOAD(value[j] + e);
 #pragma unroll
                 for (int r = 0; r < ROWS; ++r) sum[r] = fma((VEC)(weights[r * VW + j]), x, sum[r]);
             }
 #pragma unroll
-            for (int r = 0; r < ROWS; ++r) VSTORE(sum[r], sums + r * E_ROOM + e);
+            for (int r = 0; r < ROWS; ++r) VSTORE(sum[r], sums + r * E_PADDED + e);
         }
 #if E % VW
         for (int j = 0; j < n; ++j)
-            for (int e = E_WHOLE; e < E; ++e) {
+            for (int e = E_IN_VECTORS; e < E; ++e) {
                 const REAL x = LOADED(value[j][e]);
-                for (int r = 0; r < ROWS; ++r) sums[r * E_ROOM + e] = fma(weights[r * VW + j], x, sums[r * E_ROOM + e]);
+                for (int r = 0; r < ROWS; ++r)
+                    sums[r * E_PADDED + e] = fma(weights[r * VW + j], x, sums[r * E_PADDED + e]);
             }
 #endif
     }
@@ -114,15 +116,15 @@ NOINLINE void attention_decode_part(const int split, const int piece, const long
     for (int r = 0; r < ROWS; ++r) totals[r] = vector_sum(total[r]);
     for (int r = 0; r < count; ++r) {
         const int row = first + r;
-#if SPLIT
-        __global REAL* to = y + ((split * (long)get_global_size(2) + b) * s.heads + h) * all * (E + 2) + row * (E + 2);
-        for (int e = 0; e < E; ++e) to[e] = sums[r * E_ROOM + e];
-        to[E] = most[r];
+#if SPLIT_KEYS
+        __global REAL* to = y + ((split * (long)get_global_size(2) + b) * s.heads + h) * rows * (E + 2) + row * (E + 2);
+        for (int e = 0; e < E; ++e) to[e] = sums[r * E_PADDED + e];
+        to[E] = max_score[r];
         to[E + 1] = totals[r];
 #else
         __global REAL* to = y + ((b * s.queries + row / s.group) * s.heads * s.group + h * s.group + row % s.group) * E;
         const REAL factor = totals[r] == 0 ? (REAL)0 : 1 / totals[r];
-        for (int e = 0; e < E; ++e) to[e] = factor * sums[r * E_ROOM + e];
+        for (int e = 0; e < E; ++e) to[e] = factor * sums[r * E_PADDED + e];
 #endif
     }
 }

@@ -8,9 +8,9 @@
 //   REAL       type of the arithmetic (math.clh)
 //   STORED_AS  type of keys and values (storage.clh)
 //   ITEMS      work-items per group, a multiple of LANES
-//   TILE       keys per tile, a multiple of ITEMS / LANES and of SHARES
+//   TILE       keys per tile, a multiple of ITEMS / LANES and of ROW_PARTS
 //   LANES      work-items per product
-//   SHARES     parts of a row of a tile whose maxima are computed in parallel
+//   ROW_PARTS  parts of a row of a tile whose maxima are computed in parallel
 //   shared     local memory of ROWS * (D + TILE + TILE * (LANES + 1)) and SLICES * ROWS * (E + 1) + ROWS elements
 #include "math.clh"
 #include "storage.clh"
@@ -22,22 +22,22 @@
 
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void attention_decode_groups(DECODE_OPERANDS,
                                                                                          __local REAL* shared) {
-    DECODE_MOVED
+    DECODE_ADD_OFFSETS
     __local REAL *query = shared, *weights = query + ROWS * D, *parts = weights + ROWS * TILE;
     const int item = (int)get_local_id(0), split = (int)get_group_id(0), piece = (int)get_group_id(1);
     const long b = get_group_id(2), h = piece % s.heads;
-    const int length = decode_length(s, lengths, b), all = s.queries * s.group;
-    const int first = piece / s.heads * ROWS, count = min(ROWS, all - first);
+    const int length = decode_length(s, lengths, b), rows = s.queries * s.group;
+    const int first = piece / s.heads * ROWS, count = min(ROWS, rows - first);
     DECODE_SPAN(first, first + count, TILE)
     for (int t = item; t < ROWS * D; t += ITEMS) {
         const int r = t / D, row = first + min(r, count - 1);
         query[t] =
             scale * q[b * s.q_batch + (h * s.group + row % s.group) * s.q_head + row / s.group * s.q_row + t - r * D];
     }
-    REAL most[ROWS], total[ROWS], sums[ROWS][COLUMNS];
+    REAL max_score[ROWS], total[ROWS], sums[ROWS][COLUMNS];
 #pragma unroll
     for (int r = 0; r < ROWS; ++r) {
-        most[r] = DECODE_MINUS_INFINITY;
+        max_score[r] = DECODE_MINUS_INFINITY;
         total[r] = 0;
 #pragma unroll
         for (int c = 0; c < COLUMNS; ++c) sums[r][c] = 0;
@@ -47,7 +47,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void attention_decod
         const int n = min(TILE, stop - at);
         barrier(CLK_LOCAL_MEM_FENCE);  // the previous tile is finished, the queries are loaded
         for (int j = slot; j < n; j += ITEMS / LANES) {
-            __global const STORED* key = k + DECODE_PLACE(k, at + j);
+            __global const STORED* key = k + DECODE_OFFSET(k, at + j);
             REAL part[ROWS];
 #pragma unroll
             for (int r = 0; r < ROWS; ++r) part[r] = 0;
@@ -70,19 +70,19 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void attention_decod
             weights[t] = score;
         }
         barrier(CLK_LOCAL_MEM_FENCE);
-        for (int t = item; t < ROWS * SHARES; t += ITEMS) {
+        for (int t = item; t < ROWS * ROW_PARTS; t += ITEMS) {
             REAL largest = DECODE_MINUS_INFINITY;
-            for (int j = 0; j < TILE / SHARES; ++j) largest = max(largest, weights[t * (TILE / SHARES) + j]);
+            for (int j = 0; j < TILE / ROW_PARTS; ++j) largest = max(largest, weights[t * (TILE / ROW_PARTS) + j]);
             parts[t] = largest;
         }
         barrier(CLK_LOCAL_MEM_FENCE);
         REAL base[ROWS];
 #pragma unroll
         for (int r = 0; r < ROWS; ++r) {
-            const REAL old = most[r];
-            for (int j = 0; j < SHARES; ++j) most[r] = max(most[r], parts[r * SHARES + j]);
-            base[r] = most[r] == DECODE_MINUS_INFINITY ? (REAL)0 : most[r];
-            const REAL alpha = d_exp(old - base[r]);
+            const REAL previous_max = max_score[r];
+            for (int j = 0; j < ROW_PARTS; ++j) max_score[r] = max(max_score[r], parts[r * ROW_PARTS + j]);
+            base[r] = max_score[r] == DECODE_MINUS_INFINITY ? (REAL)0 : max_score[r];
+            const REAL alpha = d_exp(previous_max - base[r]);
             total[r] *= alpha;
 #pragma unroll
             for (int c = 0; c < COLUMNS; ++c) sums[r][c] *= alpha;
@@ -96,7 +96,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void attention_decod
         barrier(CLK_LOCAL_MEM_FENCE);
         if (slice < SLICES) {
             for (int j = slice; j < n; j += SLICES) {
-                __global const STORED* value = v + DECODE_PLACE(v, at + j);
+                __global const STORED* value = v + DECODE_OFFSET(v, at + j);
 #pragma unroll
                 for (int r = 0; r < ROWS; ++r) total[r] += weights[r * TILE + j];
 #pragma unroll
@@ -124,30 +124,30 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void attention_decod
 #pragma unroll
             for (int r = 0; r < ROWS; ++r) totals[slice * ROWS + r] = total[r];
     }
-#if SPLIT
+#if SPLIT_KEYS
     __local REAL* largest = totals + SLICES * ROWS;
     if (item == 0)
 #pragma unroll
-        for (int r = 0; r < ROWS; ++r) largest[r] = most[r];
+        for (int r = 0; r < ROWS; ++r) largest[r] = max_score[r];
 #endif
     barrier(CLK_LOCAL_MEM_FENCE);
     for (int t = item; t < count * E; t += ITEMS) {
         const int r = t / E, e = t - r * E, row = first + r;
-        REAL whole = 0, sum = 0;
+        REAL total_weight = 0, sum = 0;
         for (int l = 0; l < SLICES; ++l) {
-            whole += totals[l * ROWS + r];
+            total_weight += totals[l * ROWS + r];
             sum += shared[(l * ROWS + r) * E + e];
         }
-#if SPLIT
-        __global REAL* to = y + ((split * (long)get_num_groups(2) + b) * s.heads + h) * all * (E + 2) + row * (E + 2);
+#if SPLIT_KEYS
+        __global REAL* to = y + ((split * (long)get_num_groups(2) + b) * s.heads + h) * rows * (E + 2) + row * (E + 2);
         to[e] = sum;
         if (e == 0) {
             to[E] = largest[r];
-            to[E + 1] = whole;
+            to[E + 1] = total_weight;
         }
 #else
         y[((b * s.queries + row / s.group) * s.heads * s.group + h * s.group + row % s.group) * E + e] =
-            whole == 0 ? (REAL)0 : sum / whole;
+            total_weight == 0 ? (REAL)0 : sum / total_weight;
 #endif
     }
 }

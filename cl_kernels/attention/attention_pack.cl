@@ -8,12 +8,12 @@
 
 NOINLINE void attention_pack_part(const long panel, const long z, const long rows, const int depth,
                                   __global const REAL* restrict from, const long from_row, __global REAL* restrict to) {
-    const int here = (int)min((long)KEYS, rows - panel * KEYS);
+    const int valid = (int)min((long)KEYS, rows - panel * KEYS);
     const long panels = (rows + KEYS - 1) / KEYS;
     from += panel * KEYS * from_row;
     to += (z * panels + panel) * depth * KEYS;
     for (int d = 0; d < depth; ++d)
-        for (int j = 0; j < KEYS; ++j) to[d * KEYS + j] = j < here ? from[j * from_row + d] : (REAL)0;
+        for (int j = 0; j < KEYS; ++j) to[d * KEYS + j] = j < valid ? from[j * from_row + d] : (REAL)0;
 }
 
 __kernel void attention_pack(const long rows, const int depth, __global const REAL* restrict from, const long offset,

@@ -11,13 +11,13 @@
 //   attention_tiles_keys  gradients of k and v; global (tiles of keys, heads, B) groups
 //   attention_backward_dot       inner[row] = sum over c of g_c y_c, needed by both; global (B rows of all heads)
 //
-// `shared` is local memory of STAGED + TILE TILE_ROW + TILE SIDE elements.
+// `shared` is local memory of STAGED_ELEMENTS + TILE TILE_ROW + TILE SIDE elements.
 //
 //   REAL     float or double
 //   D, E     elements of a query and a key, of a value
 //   TILE     16, 32 or 64
 //   CHUNK    columns staged at a time, a multiple of 4
-//   GROUPED  0: one query head per key head
+//   GROUPED_QUERIES  0: one query head per key head
 //   LOG_SUMS 1: log_sums is written
 #include "math.clh"
 #include "attention.clh"
@@ -26,18 +26,18 @@
 #define ITEMS (SIDE * SIDE)
 #define CHUNK_ROW (CHUNK + 4)
 #define TILE_ROW (TILE + 4)
-#define WHOLE_ROW(width) (((width) + 3) / 4 * 4)
-#define SHARE(width) (((width) + 4 * SIDE - 1) / (4 * SIDE))  // vectors of 4 columns per work-item
-#define WIDEST (D > E ? D : E)
-#define STAGED (TILE * (2 * CHUNK_ROW > WHOLE_ROW(WIDEST) ? 2 * CHUNK_ROW : WHOLE_ROW(WIDEST)))
-#define TILED __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
+#define PADDED_ROW(width) (((width) + 3) / 4 * 4)
+#define VECTORS_PER_ITEM(width) (((width) + 4 * SIDE - 1) / (4 * SIDE))  // vectors of 4 columns per work-item
+#define MAX_WIDTH (D > E ? D : E)
+#define STAGED_ELEMENTS (TILE * (2 * CHUNK_ROW > PADDED_ROW(MAX_WIDTH) ? 2 * CHUNK_ROW : PADDED_ROW(MAX_WIDTH)))
+#define FIXED_GROUP_SIZE __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
 #define PASTE_(a, b) a##b
 #define PASTE(a, b) PASTE_(a, b)
 #define REAL4 PASTE(REAL, 4)
 #define VECTOR_AT(from, at) (*(__local const REAL4*)((from) + (at)))
 
 // Position i and query head of row `number` of a block.
-#if GROUPED
+#if GROUPED_QUERIES
 #define ROW_AT(number) \
     const int row_ = first + (number), i = row_ / s.group, head = (int)h * s.group + (row_ - i * s.group);
 #else
@@ -45,32 +45,32 @@
 #endif
 
 // to[r][c] = columns from `at` of row r of a block, or of a key; 0 past the ends.
-#define STAGE_ROWS(to, from, from_batch, from_head, from_row, at, width, columns, pitch)   \
-    for (int e = item; e < TILE * (columns); e += ITEMS) {                                 \
-        const int r = e / (columns), c = e - r * (columns);                                \
-        REAL one = 0;                                                                      \
-        if (r < count && (at) + c < (width)) {                                             \
-            ROW_AT(r)                                                                      \
-            one = from[b * from_batch + head * from_head + i * (long)from_row + (at) + c]; \
-        }                                                                                  \
-        to[r * (pitch) + c] = one;                                                         \
+#define STAGE_ROWS(to, from, from_batch, from_head, from_row, at, width, columns, pitch)       \
+    for (int e = item; e < TILE * (columns); e += ITEMS) {                                     \
+        const int r = e / (columns), c = e - r * (columns);                                    \
+        REAL element = 0;                                                                      \
+        if (r < count && (at) + c < (width)) {                                                 \
+            ROW_AT(r)                                                                          \
+            element = from[b * from_batch + head * from_head + i * (long)from_row + (at) + c]; \
+        }                                                                                      \
+        to[r * (pitch) + c] = element;                                                         \
     }
-#define STAGE_KEYS(to, from, from_batch, from_head, from_row, at, width, columns, pitch)            \
-    for (int e = item; e < TILE * (columns); e += ITEMS) {                                          \
-        const int r = e / (columns), c = e - r * (columns);                                         \
-        REAL one = 0;                                                                               \
-        if (keys_at + r < s.keys && (at) + c < (width))                                             \
-            one = from[b * from_batch + h * from_head + (keys_at + r) * (long)from_row + (at) + c]; \
-        to[r * (pitch) + c] = one;                                                                  \
+#define STAGE_KEYS(to, from, from_batch, from_head, from_row, at, width, columns, pitch)                \
+    for (int e = item; e < TILE * (columns); e += ITEMS) {                                              \
+        const int r = e / (columns), c = e - r * (columns);                                             \
+        REAL element = 0;                                                                               \
+        if (keys_at + r < s.keys && (at) + c < (width))                                                 \
+            element = from[b * from_batch + h * from_head + (keys_at + r) * (long)from_row + (at) + c]; \
+        to[r * (pitch) + c] = element;                                                                  \
     }
 #define Q_CHUNK STAGE_ROWS(left, q, s.q_batch, s.q_head, s.q_row, at, D, CHUNK, CHUNK_ROW)
 #define K_CHUNK STAGE_KEYS(right, k, s.k_batch, s.k_head, s.k_row, at, D, CHUNK, CHUNK_ROW)
 #define V_CHUNK STAGE_KEYS(right, v, s.v_batch, s.v_head, s.v_row, at, E, CHUNK, CHUNK_ROW)
 #define G_CHUNK STAGE_ROWS(left, g, g_batch, g_head, g_row, at, E, CHUNK, CHUNK_ROW)
-#define Q_ROWS STAGE_ROWS(staged, q, s.q_batch, s.q_head, s.q_row, 0, D, WHOLE_ROW(D), WHOLE_ROW(D))
-#define K_ROWS STAGE_KEYS(staged, k, s.k_batch, s.k_head, s.k_row, 0, D, WHOLE_ROW(D), WHOLE_ROW(D))
-#define V_ROWS STAGE_KEYS(staged, v, s.v_batch, s.v_head, s.v_row, 0, E, WHOLE_ROW(E), WHOLE_ROW(E))
-#define G_ROWS STAGE_ROWS(staged, g, g_batch, g_head, g_row, 0, E, WHOLE_ROW(E), WHOLE_ROW(E))
+#define Q_ROWS STAGE_ROWS(staged, q, s.q_batch, s.q_head, s.q_row, 0, D, PADDED_ROW(D), PADDED_ROW(D))
+#define K_ROWS STAGE_KEYS(staged, k, s.k_batch, s.k_head, s.k_row, 0, D, PADDED_ROW(D), PADDED_ROW(D))
+#define V_ROWS STAGE_KEYS(staged, v, s.v_batch, s.v_head, s.v_row, 0, E, PADDED_ROW(E), PADDED_ROW(E))
+#define G_ROWS STAGE_ROWS(staged, g, g_batch, g_head, g_row, 0, E, PADDED_ROW(E), PADDED_ROW(E))
 
 // score[a][c] += sum over a chunk of left[4 ty + a][.] right[tx + SIDE c][.].
 #define MULTIPLY(score)                                                                                         \
@@ -99,12 +99,12 @@
 
 // sums[a][c] += weight of row 4 ty + a and l, times vector tx + SIDE c of row l staged by ROWS, over all l. Weights are
 // contiguous along a row (ADD_PRODUCTS_OF_ROWS), or those of a key are (ADD_PRODUCTS_OF_KEYS).
-#define ADD_STAGED(sums, weight, l, width)                                                 \
-    _Pragma("unroll") for (int c = 0; c < SHARE(width); ++c) {                             \
-        if (4 * (tx + SIDE * c) < WHOLE_ROW(width)) {                                      \
-            const REAL4 z = VECTOR_AT(staged, (l)*WHOLE_ROW(width) + 4 * (tx + SIDE * c)); \
-            _Pragma("unroll") for (int a = 0; a < 4; ++a) sums[a][c] += weight(a) * z;     \
-        }                                                                                  \
+#define ADD_STAGED(sums, weight, l, width)                                                  \
+    _Pragma("unroll") for (int c = 0; c < VECTORS_PER_ITEM(width); ++c) {                   \
+        if (4 * (tx + SIDE * c) < PADDED_ROW(width)) {                                      \
+            const REAL4 z = VECTOR_AT(staged, (l)*PADDED_ROW(width) + 4 * (tx + SIDE * c)); \
+            _Pragma("unroll") for (int a = 0; a < 4; ++a) sums[a][c] += weight(a) * z;      \
+        }                                                                                   \
     }
 #define FIRST_OF(a) x[a].x
 #define SECOND_OF(a) x[a].y
@@ -134,16 +134,16 @@
 
 // Applies scale, mask and slopes to the scores; minus infinity for masked keys. The bias is computed in a loop, into
 // the tile of weights: evaluating 16 conditions at once takes too many registers.
-#define IS_SEEN(number, i, j) ((number) < count && (j) < s.keys && (j) - (i) >= s.low && (j) - (i) <= s.high)
-#if MASK || ALIBI
-#define SEEN(score)                                                                               \
+#define ATTENDS(number, i, j) ((number) < count && (j) < s.keys && (j) - (i) >= s.low && (j) - (i) <= s.high)
+#if MASK != MASK_NONE || ALIBI
+#define APPLY_MASK(score)                                                                         \
     barrier(CLK_LOCAL_MEM_FENCE);                                                                 \
     for (int e = item; e < TILE * TILE; e += ITEMS) {                                             \
         const int r = e / TILE, c = e - r * TILE;                                                 \
         ROW_AT(min(r, count - 1))                                                                 \
         const int j = keys_at + c;                                                                \
         REAL bias = MINUS_INFINITY;                                                               \
-        if (IS_SEEN(r, i, j)) bias = attention_bias(s, mask, slopes, b, head, i, j);              \
+        if (ATTENDS(r, i, j)) bias = attention_bias(s, mask, slopes, b, head, i, j);              \
         weights[r * TILE_ROW + c] = bias;                                                         \
     }                                                                                             \
     barrier(CLK_LOCAL_MEM_FENCE);                                                                 \
@@ -152,13 +152,13 @@
         score[a][c] = bias == MINUS_INFINITY ? bias : scale * score[a][c] + bias;                 \
     }
 #else
-#define SEEN(score)                                                                     \
+#define APPLY_MASK(score)                                                               \
     _Pragma("unroll") for (int a = 0; a < 4; ++a) {                                     \
         const int number = 4 * ty + a;                                                  \
         ROW_AT(min(number, count - 1))                                                  \
         _Pragma("unroll") for (int c = 0; c < 4; ++c) {                                 \
             const int j = keys_at + tx + SIDE * c;                                      \
-            score[a][c] = IS_SEEN(number, i, j) ? scale * score[a][c] : MINUS_INFINITY; \
+            score[a][c] = ATTENDS(number, i, j) ? scale * score[a][c] : MINUS_INFINITY; \
         }                                                                               \
     }
 #endif
@@ -167,22 +167,22 @@
 // tile of weights. The seed is read from local memory, so that its round keys are not scalars, which compilers would
 // compute all at once.
 #if DROPOUT
-#define MAKE_KEPT                                                                                                     \
+#define COMPUTE_DROPOUT                                                                                               \
     barrier(CLK_LOCAL_MEM_FENCE);                                                                                     \
     for (int e = item; e < TILE * TILE; e += ITEMS) {                                                                 \
         const int r = e / TILE, c = e - r * TILE;                                                                     \
         ROW_AT(min(r, count - 1))                                                                                     \
-        const long number = ((b * s.heads * s.group + head) * s.queries + i) * s.keys + keys_at + c + random_skip;    \
+        const long number = ((b * s.heads * s.group + head) * s.queries + i) * s.keys + keys_at + c + random_index;   \
         weights[r * TILE_ROW + c] =                                                                                   \
-            random_bernoulli((ulong)(seed[1] + random_first), (ulong)seed[0], number, dropped, (REAL)0, (REAL)1) == 0 \
-                ? 1 / (1 - dropped)                                                                                   \
+            random_bernoulli((ulong)(seed[1] + random_first), (ulong)seed[0], number, dropout, (REAL)0, (REAL)1) == 0 \
+                ? 1 / (1 - dropout)                                                                                   \
                 : (REAL)0;                                                                                            \
     }                                                                                                                 \
     barrier(CLK_LOCAL_MEM_FENCE);
-#define KEPT(factor, a, c) const REAL factor = weights[(4 * ty + (a)) * TILE_ROW + tx + SIDE * (c)];
+#define DROPOUT_FACTOR(factor, a, c) const REAL factor = weights[(4 * ty + (a)) * TILE_ROW + tx + SIDE * (c)];
 #else
-#define MAKE_KEPT
-#define KEPT(factor, a, c) const REAL factor = 1;
+#define COMPUTE_DROPOUT
+#define DROPOUT_FACTOR(factor, a, c) const REAL factor = 1;
 #endif
 
 #if DROPOUT
@@ -192,13 +192,13 @@
 #else
 #define SEED
 #endif
-#define LOCALS                                                                 \
-    __local REAL *staged = (__local REAL*)shared, *weights = staged + STAGED;  \
-    __local REAL *left = staged, *right = staged + TILE * CHUNK_ROW;           \
-    const int item = (int)get_local_id(0), tx = item % SIDE, ty = item / SIDE; \
-    const long h = get_group_id(1), b = get_group_id(2);                       \
+#define LOCAL_VARIABLES                                                                \
+    __local REAL *staged = (__local REAL*)shared, *weights = staged + STAGED_ELEMENTS; \
+    __local REAL *left = staged, *right = staged + TILE * CHUNK_ROW;                   \
+    const int item = (int)get_local_id(0), tx = item % SIDE, ty = item / SIDE;         \
+    const long h = get_group_id(1), b = get_group_id(2);                               \
     SEED
-#define MOVED            \
+#define ADD_OFFSETS      \
     q += q_offset;       \
     k += k_offset;       \
     v += v_offset;       \
@@ -216,51 +216,51 @@
         if (at_ + 3 < (width)) to[at_ + 3] = all_.w; \
     }
 
-__kernel TILED void attention_tiles(ATTENTION_OPERANDS, __global REAL* restrict y, const long y_offset,
-                                    __global REAL* restrict log_sums, const long log_sums_offset,
-                                    __local REAL4* restrict shared) {
-    LOCALS
+__kernel FIXED_GROUP_SIZE void attention_tiles(ATTENTION_OPERANDS, __global REAL* restrict y, const long y_offset,
+                                               __global REAL* restrict log_sums, const long log_sums_offset,
+                                               __local REAL4* restrict shared) {
+    LOCAL_VARIABLES
     __local REAL* parts = weights + TILE * TILE_ROW;
-    MOVED
+    ADD_OFFSETS
     const int first = (int)get_group_id(0) * TILE, count = min(TILE, s.queries * s.group - first);
-    REAL4 sums[4][SHARE(E)];
-    REAL most[4], total[4], alpha[4], score[4][4];
+    REAL4 sums[4][VECTORS_PER_ITEM(E)];
+    REAL max_score[4], total[4], alpha[4], score[4][4];
 #pragma unroll
     for (int a = 0; a < 4; ++a) {
-        most[a] = MINUS_INFINITY;
+        max_score[a] = MINUS_INFINITY;
         total[a] = 0;
 #pragma unroll
-        for (int c = 0; c < SHARE(E); ++c) sums[a][c] = 0;
+        for (int c = 0; c < VECTORS_PER_ITEM(E); ++c) sums[a][c] = 0;
     }
     const int begin = (int)(max(0l, first / s.group + (long)s.low) / TILE * TILE),
               end = (int)min((long)s.keys, (first + count - 1) / s.group + (long)s.high + 1);
     for (int keys_at = begin; keys_at < end; keys_at += TILE) {
         PRODUCTS(score, Q_CHUNK, K_CHUNK, D)
-        SEEN(score)
+        APPLY_MASK(score)
 #pragma unroll
         for (int a = 0; a < 4; ++a)
             parts[(4 * ty + a) * SIDE + tx] = max(max(score[a][0], score[a][1]), max(score[a][2], score[a][3]));
         barrier(CLK_LOCAL_MEM_FENCE);
-        MAKE_KEPT
+        COMPUTE_DROPOUT
 #pragma unroll
         for (int a = 0; a < 4; ++a) {
-            const REAL old = most[a];
+            const REAL previous_max = max_score[a];
             for (int c = 0; c < SIDE; c += 4) {
-                const REAL4 one = VECTOR_AT(parts, (4 * ty + a) * SIDE + c);
-                most[a] = max(most[a], max(max(one.x, one.y), max(one.z, one.w)));
+                const REAL4 part = VECTOR_AT(parts, (4 * ty + a) * SIDE + c);
+                max_score[a] = max(max_score[a], max(max(part.x, part.y), max(part.z, part.w)));
             }
-            const REAL base = most[a] == MINUS_INFINITY ? (REAL)0 : most[a];
-            alpha[a] = d_exp(old - base);
+            const REAL base = max_score[a] == MINUS_INFINITY ? (REAL)0 : max_score[a];
+            alpha[a] = d_exp(previous_max - base);
             total[a] *= alpha[a];
 #pragma unroll
             for (int c = 0; c < 4; ++c) {
                 const REAL weight = d_exp(score[a][c] - base);
                 total[a] += weight;
-                KEPT(factor, a, c)
+                DROPOUT_FACTOR(factor, a, c)
                 weights[(4 * ty + a) * TILE_ROW + tx + SIDE * c] = factor * weight;
             }
 #pragma unroll
-            for (int c = 0; c < SHARE(E); ++c) sums[a][c] *= alpha[a];
+            for (int c = 0; c < VECTORS_PER_ITEM(E); ++c) sums[a][c] *= alpha[a];
         }
         ADD_PRODUCTS_OF_ROWS(sums, V_ROWS, E)
     }
@@ -271,20 +271,20 @@ __kernel TILED void attention_tiles(ATTENTION_OPERANDS, __global REAL* restrict 
 #pragma unroll
     for (int a = 0; a < 4; ++a) {
         if (4 * ty + a >= count) continue;
-        REAL all = 0;
+        REAL sum_of_weights = 0;
         for (int c = 0; c < SIDE; c += 4) {
-            const REAL4 one = VECTOR_AT(parts, (4 * ty + a) * SIDE + c);
-            all += one.x + one.y + (one.z + one.w);
+            const REAL4 part = VECTOR_AT(parts, (4 * ty + a) * SIDE + c);
+            sum_of_weights += part.x + part.y + (part.z + part.w);
         }
         ROW_AT(4 * ty + a)
         __global REAL* to = y + y_offset + ((b * s.queries + i) * s.heads * s.group + head) * E;
-        const REAL factor = all == 0 ? (REAL)0 : 1 / all;
+        const REAL factor = sum_of_weights == 0 ? (REAL)0 : 1 / sum_of_weights;
 #pragma unroll
-        for (int c = 0; c < SHARE(E); ++c) STORE_VECTOR(to, E, factor * sums[a][c])
+        for (int c = 0; c < VECTORS_PER_ITEM(E); ++c) STORE_VECTOR(to, E, factor * sums[a][c])
 #if LOG_SUMS
         if (tx == 0)
             log_sums[log_sums_offset + (b * s.heads * s.group + head) * s.queries + i] =
-                most[a] == MINUS_INFINITY ? (REAL)INFINITY : most[a] + d_log(all);
+                max_score[a] == MINUS_INFINITY ? (REAL)INFINITY : max_score[a] + d_log(sum_of_weights);
 #endif
     }
 }
@@ -297,46 +297,46 @@ __kernel TILED void attention_tiles(ATTENTION_OPERANDS, __global REAL* restrict 
         const long g_offset, const long g_batch, const long g_head, const long g_row
 
 // Computes weight = w_ij and score = s_ij from tiles of products.
-#define GRADIENTS(weight, score)                                                                   \
-    {                                                                                              \
-        SEEN(weight)                                                                               \
-        MAKE_KEPT                                                                                  \
-        _Pragma("unroll") for (int a = 0; a < 4; ++a) {                                            \
-            ROW_AT(min(4 * ty + a, count - 1))                                                     \
-            const long at = (b * s.heads * s.group + head) * s.queries + i;                        \
-            const REAL log_sum = log_sums[log_sums_offset + at], whole = inner[inner_offset + at]; \
-            _Pragma("unroll") for (int c = 0; c < 4; ++c) {                                        \
-                const REAL one = d_exp(weight[a][c] - log_sum);                                    \
-                KEPT(factor, a, c)                                                                 \
-                score[a][c] = one * (factor * score[a][c] - whole);                                \
-                weight[a][c] = factor * one;                                                       \
-            }                                                                                      \
-        }                                                                                          \
+#define GRADIENTS(weight, score)                                                                     \
+    {                                                                                                \
+        APPLY_MASK(weight)                                                                           \
+        COMPUTE_DROPOUT                                                                              \
+        _Pragma("unroll") for (int a = 0; a < 4; ++a) {                                              \
+            ROW_AT(min(4 * ty + a, count - 1))                                                       \
+            const long at = (b * s.heads * s.group + head) * s.queries + i;                          \
+            const REAL log_sum = log_sums[log_sums_offset + at], row_dot = inner[inner_offset + at]; \
+            _Pragma("unroll") for (int c = 0; c < 4; ++c) {                                          \
+                const REAL probability = d_exp(weight[a][c] - log_sum);                              \
+                DROPOUT_FACTOR(factor, a, c)                                                         \
+                score[a][c] = probability * (factor * score[a][c] - row_dot);                        \
+                weight[a][c] = factor * probability;                                                 \
+            }                                                                                        \
+        }                                                                                            \
     }
-#define SHOWN(tile)                                                                             \
+#define STORE_TILE(tile)                                                                        \
     barrier(CLK_LOCAL_MEM_FENCE);                                                               \
     _Pragma("unroll") for (int a = 0; a < 4; ++a) _Pragma("unroll") for (int c = 0; c < 4; ++c) \
         weights[(4 * ty + a) * TILE_ROW + tx + SIDE * c] = tile[a][c];
 
-__kernel TILED void attention_tiles_rows(GRADIENT_OPERANDS, __global REAL* restrict q_gradient,
-                                         const long q_gradient_offset, __local REAL4* restrict shared) {
-    LOCALS
-    MOVED
+__kernel FIXED_GROUP_SIZE void attention_tiles_rows(GRADIENT_OPERANDS, __global REAL* restrict q_gradient,
+                                                    const long q_gradient_offset, __local REAL4* restrict shared) {
+    LOCAL_VARIABLES
+    ADD_OFFSETS
     g += g_offset;
     const int first = (int)get_group_id(0) * TILE, count = min(TILE, s.queries * s.group - first);
-    REAL4 sums[4][SHARE(D)];
+    REAL4 sums[4][VECTORS_PER_ITEM(D)];
     REAL weight[4][4], score[4][4];
 #pragma unroll
     for (int a = 0; a < 4; ++a)
 #pragma unroll
-        for (int c = 0; c < SHARE(D); ++c) sums[a][c] = 0;
+        for (int c = 0; c < VECTORS_PER_ITEM(D); ++c) sums[a][c] = 0;
     const int begin = (int)(max(0l, first / s.group + (long)s.low) / TILE * TILE),
               end = (int)min((long)s.keys, (first + count - 1) / s.group + (long)s.high + 1);
     for (int keys_at = begin; keys_at < end; keys_at += TILE) {
         PRODUCTS(weight, Q_CHUNK, K_CHUNK, D)
         PRODUCTS(score, G_CHUNK, V_CHUNK, E)
         GRADIENTS(weight, score)
-        SHOWN(score)
+        STORE_TILE(score)
         ADD_PRODUCTS_OF_ROWS(sums, K_ROWS, D)
     }
 #pragma unroll
@@ -345,25 +345,25 @@ __kernel TILED void attention_tiles_rows(GRADIENT_OPERANDS, __global REAL* restr
         ROW_AT(4 * ty + a)
         __global REAL* to = q_gradient + q_gradient_offset + ((b * s.queries + i) * s.heads * s.group + head) * D;
 #pragma unroll
-        for (int c = 0; c < SHARE(D); ++c) STORE_VECTOR(to, D, scale * sums[a][c])
+        for (int c = 0; c < VECTORS_PER_ITEM(D); ++c) STORE_VECTOR(to, D, scale * sums[a][c])
     }
 }
 
-__kernel TILED void attention_tiles_keys(GRADIENT_OPERANDS, __global REAL* restrict k_gradient,
-                                         const long k_gradient_offset, __global REAL* restrict v_gradient,
-                                         const long v_gradient_offset, __local REAL4* restrict shared) {
-    LOCALS
-    MOVED
+__kernel FIXED_GROUP_SIZE void attention_tiles_keys(GRADIENT_OPERANDS, __global REAL* restrict k_gradient,
+                                                    const long k_gradient_offset, __global REAL* restrict v_gradient,
+                                                    const long v_gradient_offset, __local REAL4* restrict shared) {
+    LOCAL_VARIABLES
+    ADD_OFFSETS
     g += g_offset;
     const int keys_at = (int)get_group_id(0) * TILE, rows = s.queries * s.group;
-    REAL4 of_k[4][SHARE(D)], of_v[4][SHARE(E)];
+    REAL4 k_sums[4][VECTORS_PER_ITEM(D)], v_sums[4][VECTORS_PER_ITEM(E)];
     REAL weight[4][4], score[4][4];
 #pragma unroll
     for (int a = 0; a < 4; ++a) {
 #pragma unroll
-        for (int c = 0; c < SHARE(D); ++c) of_k[a][c] = 0;
+        for (int c = 0; c < VECTORS_PER_ITEM(D); ++c) k_sums[a][c] = 0;
 #pragma unroll
-        for (int c = 0; c < SHARE(E); ++c) of_v[a][c] = 0;
+        for (int c = 0; c < VECTORS_PER_ITEM(E); ++c) v_sums[a][c] = 0;
     }
     // Rows that attend to a key of this tile.
     const int begin = (int)min((long)rows, max(0l, keys_at - (long)s.high) * s.group / TILE * TILE),
@@ -373,10 +373,10 @@ __kernel TILED void attention_tiles_keys(GRADIENT_OPERANDS, __global REAL* restr
         PRODUCTS(weight, Q_CHUNK, K_CHUNK, D)
         PRODUCTS(score, G_CHUNK, V_CHUNK, E)
         GRADIENTS(weight, score)
-        SHOWN(weight)
-        ADD_PRODUCTS_OF_KEYS(of_v, G_ROWS, E)
-        SHOWN(score)
-        ADD_PRODUCTS_OF_KEYS(of_k, Q_ROWS, D)
+        STORE_TILE(weight)
+        ADD_PRODUCTS_OF_KEYS(v_sums, G_ROWS, E)
+        STORE_TILE(score)
+        ADD_PRODUCTS_OF_KEYS(k_sums, Q_ROWS, D)
     }
 #pragma unroll
     for (int a = 0; a < 4; ++a) {
@@ -384,10 +384,10 @@ __kernel TILED void attention_tiles_keys(GRADIENT_OPERANDS, __global REAL* restr
         if (j >= s.keys) continue;
         __global REAL* to = k_gradient + k_gradient_offset + ((b * s.keys + j) * s.heads + h) * D;
 #pragma unroll
-        for (int c = 0; c < SHARE(D); ++c) STORE_VECTOR(to, D, scale * of_k[a][c])
+        for (int c = 0; c < VECTORS_PER_ITEM(D); ++c) STORE_VECTOR(to, D, scale * k_sums[a][c])
         to = v_gradient + v_gradient_offset + ((b * s.keys + j) * s.heads + h) * E;
 #pragma unroll
-        for (int c = 0; c < SHARE(E); ++c) STORE_VECTOR(to, E, of_v[a][c])
+        for (int c = 0; c < VECTORS_PER_ITEM(E); ++c) STORE_VECTOR(to, E, v_sums[a][c])
     }
 }
 

@@ -13,14 +13,14 @@
 //
 //   ROWS, COLUMNS  register tile: filters, and positions
 //   TAPS_H, TAPS_W size of the filter
-//   UP_H, UP_W     phases of the result
+//   PHASES_H, PHASES_W  phases of the result
 //   REAL, VW       element type and vector width (vectors.clh)
 #define GROUP 1
 #include "bands.clh"
 #include "epilogue_stored.clh"
 
 #define VECTORS (COLUMNS / VW)
-#define UP (UP_H * UP_W)
+#define PHASES (PHASES_H * PHASES_W)
 #define TAPS (TAPS_H * TAPS_W)
 
 struct Banded {
@@ -33,12 +33,12 @@ struct Banded {
     int stride_h, stride_w, pad_top, pad_left, dilation_h, dilation_w, padding_h, padding_w;
     int pitch, band,
         bands;                  // elements per copied row; rows of a phase of out per work-group; work-groups per image
-    int reach;                  // rows of a phase of x from the first to the last that an output row reads
+    int halo_rows;              // rows of a phase of x from the first to the last that an output row reads
     int phase_size, copy_size;  // elements of a copied phase of x, and of a channel
-    int made, made_size;        // offset of the sums of a panel of filters, and elements per row of them
+    int staged, staged_size;    // offset of the sums of a panel of filters, and elements per row of them
     int row_panels, row_panels_each;  // panels of ROWS filters: all, and per work-group
     int has_bias;                     // 0: `bias` may be any buffer and is not read
-    int back;                         // 1: backward_input
+    int backward;                     // 1: backward_input
 };
 
 // The taps of a phase of out: `count`, and for each x, its index in the filter, and y, its offset in the copies.
@@ -52,16 +52,16 @@ NOINLINE void find_taps(const struct Banded* d, const int b, const int a, struct
     for (int i = 0; i < TAPS_H; ++i) {
         // Forward: position p reads row p * step + i * dilation - padding. Backward: p = (h + padding - i * dilation) /
         // step, if divisible.
-        const int k = d->back ? b + d->padding_h - i * d->dilation_h : i * d->dilation_h,
-                  stride_h = d->back ? UP_H : d->stride_h;
-        const int row = d->back ? (k + stride_h * d->pad_top) / stride_h : k / stride_h;
-        if (d->back && (row - d->pad_top) * stride_h != k) continue;
+        const int k = d->backward ? b + d->padding_h - i * d->dilation_h : i * d->dilation_h,
+                  stride_h = d->backward ? PHASES_H : d->stride_h;
+        const int row = d->backward ? (k + stride_h * d->pad_top) / stride_h : k / stride_h;
+        if (d->backward && (row - d->pad_top) * stride_h != k) continue;
         for (int j = 0; j < TAPS_W; ++j) {
-            const int m = d->back ? a + d->padding_w - j * d->dilation_w : j * d->dilation_w,
-                      stride_w = d->back ? UP_W : d->stride_w;
-            const int column = d->back ? (m + stride_w * d->pad_left) / stride_w : m / stride_w;
-            if (d->back && (column - d->pad_left) * stride_w != m) continue;
-            const int phase = d->back ? 0 : (k - row * stride_h) * stride_w + (m - column * stride_w);
+            const int m = d->backward ? a + d->padding_w - j * d->dilation_w : j * d->dilation_w,
+                      stride_w = d->backward ? PHASES_W : d->stride_w;
+            const int column = d->backward ? (m + stride_w * d->pad_left) / stride_w : m / stride_w;
+            if (d->backward && (column - d->pad_left) * stride_w != m) continue;
+            const int phase = d->backward ? 0 : (k - row * stride_h) * stride_w + (m - column * stride_w);
             taps->at[taps->count++] = (int2)(i * TAPS_W + j, phase * d->phase_size + row * d->pitch + column);
         }
     }
@@ -126,22 +126,22 @@ NOINLINE void conv2d_banded_part(const size_t id0, const size_t id1, const size_
                                  const long out_offset, __global const REAL* restrict bias,
                                  const long bias_offset EPILOGUE_STORED_PARAMETERS) {
     const struct Banded d = args;
-    struct Taps taps[UP];
-    for (int phase = 0; phase < UP; ++phase) find_taps(&d, phase / UP_W, phase % UP_W, taps + phase);
+    struct Taps taps[PHASES];
+    for (int phase = 0; phase < PHASES; ++phase) find_taps(&d, phase / PHASES_W, phase % PHASES_W, taps + phase);
     const struct Band shape = {d.height, d.width, d.stride_h, d.stride_w, d.pad_top, d.pad_left, d.pitch, d.phase_size};
     const int group = id2, n = id0 / d.bands, first = (id0 - n * d.bands) * d.band;
-    const int phase_rows = (d.rows + UP_H - 1) / UP_H, count = min(d.band, phase_rows - first);
-    const int out_rows = min(count * UP_H, d.rows - first * UP_H), size = count * d.pitch;
+    const int phase_rows = (d.rows + PHASES_H - 1) / PHASES_H, count = min(d.band, phase_rows - first);
+    const int out_rows = min(count * PHASES_H, d.rows - first * PHASES_H), size = count * d.pitch;
     const long from = n * d.x_image + (long)group * d.channels * d.x_channel;
-    const int copied = (count + d.reach) * d.pitch;
+    const int copied = (count + d.halo_rows) * d.pitch;
     for (int c = 0; c < d.channels; ++c) {
         // Positions past the rows are read, but their results are not stored.
         for (int e = c * d.copy_size; e < (c + 1) * d.copy_size; e += d.phase_size)
             clear(block + e + copied, d.phase_size - copied);
         copy_band(&shape, x + x_offset + from + c * d.x_channel, d.x_count - from - c * d.x_channel, first,
-                  count + d.reach, block + c * d.copy_size);
+                  count + d.halo_rows, block + c * d.copy_size);
     }
-    clear(block + d.channels * d.copy_size, d.made - d.channels * d.copy_size);
+    clear(block + d.channels * d.copy_size, d.staged - d.channels * d.copy_size);
     const int first_panel = id1 * d.row_panels_each, end_panel = min(first_panel + d.row_panels_each, d.row_panels);
     for (int panel = first_panel; panel < end_panel; ++panel) {
         const int height = min(ROWS, d.filters - panel * ROWS);
@@ -149,17 +149,17 @@ NOINLINE void conv2d_banded_part(const size_t id0, const size_t id1, const size_
         // Past the last filter, that filter is multiplied again and not stored.
         for (int i = 0; i < ROWS; ++i)
             tile.left[i] = a + a_offset + group * d.a_group + (panel * ROWS + min(i, height - 1)) * d.a_row;
-        for (int phase = 0; phase < UP; ++phase)
+        for (int phase = 0; phase < PHASES; ++phase)
             for (int f = 0; f < size; f += COLUMNS) {
                 tile.narrow = size - f <= VW;  // the rest often fills only one vector
-                multiply(&d, taps + phase, &tile, block + f, block + d.made + phase * d.made_size + f,
-                         UP * d.made_size);
+                multiply(&d, taps + phase, &tile, block + f, block + d.staged + phase * d.staged_size + f,
+                         PHASES * d.staged_size);
             }
-        long at =
-            n * d.out_image + (long)(group * d.filters + panel * ROWS) * d.out_channel + (long)first * UP_H * d.columns;
+        long at = n * d.out_image + (long)(group * d.filters + panel * ROWS) * d.out_channel +
+                  (long)first * PHASES_H * d.columns;
         for (int i = 0; i < height; ++i, at += d.out_channel) {
             __global REAL* to = out + out_offset + at;
-            store_rows(block + d.made + i * UP * d.made_size, d.made_size, d.pitch, d.columns, out_rows, to,
+            store_rows(block + d.staged + i * PHASES * d.staged_size, d.staged_size, d.pitch, d.columns, out_rows, to,
                        to + (long)out_rows * d.columns);
 #ifdef EPILOGUE
             EPILOGUE_STORED(out + out_offset, group * d.filters + panel * ROWS + i, at, (long)out_rows * d.columns)

@@ -13,8 +13,8 @@
 //   TAPS_H, TAPS_W size of the filter
 //   REAL, VW       element type and vector width (vectors.clh)
 #define GROUP 1
-#define UP_H 1
-#define UP_W 1
+#define PHASES_H 1
+#define PHASES_W 1
 #include "bands.clh"
 
 #define TAPS (TAPS_H * TAPS_W)
@@ -27,10 +27,10 @@ struct BandedWeights {
     int images, height, width;                  // of x
     int rows, columns;                          // of dout
     int stride_h, stride_w, pad_top, pad_left, dilation_h, dilation_w;
-    int pitch, band, bands, reach;             // as in conv2d_banded.cl
+    int pitch, band, bands, halo_rows;         // as in conv2d_banded.cl
     int phase_size, copy_size, gradient_size;  // elements of a copied phase of x, of a channel, and of a filter of dout
-    int lot;                                   // images copied at once; several only if they are not split into bands
-    int blocks, blocks_each;                   // lots or bands: all, and per chunk
+    int images_at_once;                        // images copied at once; several only if they are not split into bands
+    int blocks, blocks_each;                   // blocks of images, or bands: all, and per chunk
     int gradients, sums;                       // offsets of dout and of the sums of a tile in local memory
     int has_bias;                              // 0: `bias` may be any buffer and is not written
 };
@@ -68,28 +68,28 @@ NOINLINE void conv2d_banded_backward_weights_part(const size_t id0, const size_t
     const int first_block = id0 * d.blocks_each, end_block = min(d.blocks, first_block + d.blocks_each);
     __global REAL* result = partials + partials_offset + id0 * d.partial + (long)group * d.filters * streams;
     for (int b = first_block; b < end_block; ++b) {
-        const int first_image = b / d.bands * d.lot, images = min(d.lot, d.images - first_image);
+        const int first_image = b / d.bands * d.images_at_once, images = min(d.images_at_once, d.images - first_image);
         const int first = (b - b / d.bands * d.bands) * d.band, count = min(d.band, d.rows - first),
                   size = count * d.pitch;
-        const int copied = (count + d.reach) * d.pitch;
+        const int copied = (count + d.halo_rows) * d.pitch;
         for (int c = 0; c < d.channels; ++c)
             for (int n = 0; n < images; ++n) {
                 const long from = (first_image + n) * d.x_image + (group * d.channels + c) * d.x_channel;
-                __local REAL* to = block + (c * d.lot + n) * d.copy_size;
+                __local REAL* to = block + (c * d.images_at_once + n) * d.copy_size;
                 // Positions past the rows are multiplied by zeros.
                 for (int e = 0; e < d.copy_size; e += d.phase_size) clear(to + e + copied, d.phase_size - copied);
-                copy_band(&shape, x + x_offset + from, d.x_count - from, first, count + d.reach, to);
+                copy_band(&shape, x + x_offset + from, d.x_count - from, first, count + d.halo_rows, to);
             }
         for (int o = 0; o < d.filters; ++o)
             for (int n = 0; n < images; ++n) {
                 const long from = (first_image + n) * d.dout_image + (group * d.filters + o) * d.dout_channel;
-                __local REAL* to = block + d.gradients + (o * d.lot + n) * d.gradient_size;
+                __local REAL* to = block + d.gradients + (o * d.images_at_once + n) * d.gradient_size;
                 clear(to + size, d.gradient_size - size);
                 copy_band(&gradient_shape, dout + dout_offset + from, d.dout_count - from, first, count, to);
             }
         if (d.has_bias)
-            sum_bias_gradient(block + d.gradients, d.lot * d.gradient_size, d.gradient_size, images, size, d.filters,
-                              bias + bias_offset + ((long)id0 * get_global_size(2) + group) * d.filters,
+            sum_bias_gradient(block + d.gradients, d.images_at_once * d.gradient_size, d.gradient_size, images, size,
+                              d.filters, bias + bias_offset + ((long)id0 * get_global_size(2) + group) * d.filters,
                               b > first_block);
         for (int first_filter = 0; first_filter < d.filters; first_filter += COLUMNS)
             for (int first_stream = 0; first_stream < streams; first_stream += ROWS) {
@@ -98,11 +98,12 @@ NOINLINE void conv2d_banded_backward_weights_part(const size_t id0, const size_t
 #pragma unroll
                 for (int i = 0; i < ROWS; ++i) {
                     const int at = min(first_stream + i, streams - 1), c = at / TAPS;
-                    left[i] = block + c * d.lot * d.copy_size + offset[at - c * TAPS];
+                    left[i] = block + c * d.images_at_once * d.copy_size + offset[at - c * TAPS];
                 }
 #pragma unroll
                 for (int j = 0; j < COLUMNS; ++j)
-                    right[j] = block + d.gradients + min(first_filter + j, d.filters - 1) * d.lot * d.gradient_size;
+                    right[j] =
+                        block + d.gradients + min(first_filter + j, d.filters - 1) * d.images_at_once * d.gradient_size;
                 VEC sum[COLUMNS][ROWS];
 #pragma unroll
                 for (int j = 0; j < COLUMNS; ++j)

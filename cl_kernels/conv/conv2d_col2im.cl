@@ -26,17 +26,17 @@ struct Fold {
 NOINLINE void conv2d_col2im_part(const size_t id0, const size_t id1, const struct Fold d,
                                  __global const REAL* restrict products, __global REAL* restrict dx_base,
                                  const long dx_offset EPILOGUE_STORED_PARAMETERS) {
-    const int first = id0 * d.each, here = min(d.each, d.channels - first), plane = d.height * d.width;
+    const int first = id0 * d.each, valid = min(d.each, d.channels - first), plane = d.height * d.width;
     const long begin = ((long)id1 * d.channels + first) * plane;
     __global REAL* dx = dx_base + dx_offset + begin;
     products += (long)id1 * d.rows * d.columns * d.channels * TAPS + first * TAPS;
-    for (long e = 0; e < (long)here * plane; ++e) dx[e] = 0;
+    for (long e = 0; e < (long)valid * plane; ++e) dx[e] = 0;
     for (int p = 0; p < d.rows; ++p)
         for (int q = 0; q < d.columns; ++q, products += (long)d.channels * TAPS) {
             const int h = p * d.stride_h - d.pad_top, w = q * d.stride_w - d.pad_left;
             const bool inside = h >= 0 && h + (TAPS_H - 1) * d.dilation_h < d.height && w >= 0 &&
                                 w + (TAPS_W - 1) * d.dilation_w < d.width;
-            for (int c = 0; c < here; ++c) {
+            for (int c = 0; c < valid; ++c) {
                 __global const REAL* from = products + c * TAPS;
                 __global REAL* to = dx + c * plane + h * d.width + w;
                 if (inside)
@@ -54,7 +54,7 @@ NOINLINE void conv2d_col2im_part(const size_t id0, const size_t id1, const struc
             }
         }
 #ifdef EPILOGUE
-    for (int c = 0; c < here; ++c) EPILOGUE_STORED(dx_base + dx_offset, first + c, begin + (long)c * plane, plane)
+    for (int c = 0; c < valid; ++c) EPILOGUE_STORED(dx_base + dx_offset, first + c, begin + (long)c * plane, plane)
 #endif
 }
 

@@ -12,7 +12,7 @@
 // and below (bands.clh). A tap past the end of a row reads an element of another row: those lanes keep their sum.
 //
 //   TAPS_H, TAPS_W   size of the filter
-//   UP_H, UP_W       phases of the result
+//   PHASES_H, PHASES_W  phases of the result
 //   WEIGHTS          1: the kernel for backward_weights
 //   REAL, VW         element type and vector width (vectors.clh)
 #define GROUP 1
@@ -29,7 +29,7 @@
 #define AS_UNSIGNED PASTE(as_uint, VW)
 #define LANE int
 #endif
-#define UP (UP_H * UP_W)
+#define PHASES (PHASES_H * PHASES_W)
 
 struct Depthwise {
     long planes;  // of x and of out: images * channels
@@ -37,19 +37,20 @@ struct Depthwise {
     int height, width;  // of a plane of x
     int rows, columns;  // of a plane of out
     int stride_h, stride_w, first_h, first_w, dilation_h,
-        dilation_w;    // first_h, first_w with UP > 1: the padding of forward
-    int pad_top;       // zero rows above x; negative: that many rows are skipped
-    int pitch;         // of a phase: columns of x or of out, whichever is larger
-    int band;          // rows of a phase of out for which x is copied at once
-    int reach;         // rows of a phase of x from the first to the last that an output row reads
-    int phase_size;    // elements of a copied phase of x, including a spare vector
-    int lot;           // planes copied before the first is used: hides the latency of store forwarding
-    int copy_size;     // elements of the phases of a plane of x
-    int margin, used;  // elements of local memory before the first phase, and in total
-    int made,
-        made_size;  // offset of the sums before they are stored in rows, and elements of a phase; made < 0: not needed
-    int sums, lots_each;  // WEIGHTS: offset of the sums, and lots of channels per work-item
-    int each;             // planes, or with WEIGHTS images, per work-item
+        dilation_w;          // first_h, first_w with PHASES > 1: the padding of forward
+    int pad_top;             // zero rows above x; negative: that many rows are skipped
+    int pitch;               // of a phase: columns of x or of out, whichever is larger
+    int band;                // rows of a phase of out for which x is copied at once
+    int halo_rows;           // rows of a phase of x from the first to the last that an output row reads
+    int phase_size;          // elements of a copied phase of x, including a spare vector
+    int planes_at_once;      // planes copied before the first is used: hides the latency of store forwarding
+    int copy_size;           // elements of the phases of a plane of x
+    int margin, local_size;  // elements of local memory before the first phase, and in total
+    int staged,
+        staged_size;  // offset of the sums before they are stored in rows, and elements of a phase; < 0: not needed
+    int sums,
+        channel_blocks_each;  // WEIGHTS: offset of the sums, and blocks of `planes_at_once` channels per work-item
+    int each;                 // planes, or with WEIGHTS images, per work-item
     int flip, has_bias;
 };
 
@@ -66,27 +67,27 @@ static int floor_div(const int a, const int b) { return a >= 0 ? a / b : -((b - 
 NOINLINE void find_taps(const struct Depthwise* d, const int b, const int a, struct Taps* taps) {
     taps->count_h = taps->count_w = 0;
     for (int i = 0; i < TAPS_H; ++i) {
-        const int k = UP > 1 ? b + d->first_h - i * d->dilation_h : i * d->dilation_h,
-                  step = UP > 1 ? UP_H : d->stride_h, row = floor_div(k, step);
-        if (UP > 1 && row * UP_H != k) continue;
+        const int k = PHASES > 1 ? b + d->first_h - i * d->dilation_h : i * d->dilation_h,
+                  step = PHASES > 1 ? PHASES_H : d->stride_h, row = floor_div(k, step);
+        if (PHASES > 1 && row * PHASES_H != k) continue;
         taps->element_h[taps->count_h] = i;
-        taps->at_h[taps->count_h++] =
-            UP > 1 ? (row + d->pad_top) * d->pitch : (k - row * step) * d->stride_w * d->phase_size + row * d->pitch;
+        taps->at_h[taps->count_h++] = PHASES > 1 ? (row + d->pad_top) * d->pitch
+                                                 : (k - row * step) * d->stride_w * d->phase_size + row * d->pitch;
     }
     for (int j = 0; j < TAPS_W; ++j) {
-        const int k = UP > 1 ? a + d->first_w - j * d->dilation_w : j * d->dilation_w - d->first_w,
-                  step = UP > 1 ? UP_W : d->stride_w, column = floor_div(k, step);
-        if (UP > 1 && column * UP_W != k) continue;
+        const int k = PHASES > 1 ? a + d->first_w - j * d->dilation_w : j * d->dilation_w - d->first_w,
+                  step = PHASES > 1 ? PHASES_W : d->stride_w, column = floor_div(k, step);
+        if (PHASES > 1 && column * PHASES_W != k) continue;
         taps->element_w[taps->count_w] = j;
         // A shift by a whole row or more reads nothing.
         taps->shift[taps->count_w] = clamp(column, -d->pitch, d->pitch);
-        taps->at_w[taps->count_w] = taps->shift[taps->count_w] + (UP > 1 ? 0 : (k - column * step) * d->phase_size);
+        taps->at_w[taps->count_w] = taps->shift[taps->count_w] + (PHASES > 1 ? 0 : (k - column * step) * d->phase_size);
         ++taps->count_w;
     }
 }
 
 // Columns of the VW positions from `position`.
-NOINLINE LANES columns_from(const int position, const int pitch) {
+NOINLINE LANES columns_of_positions(const int position, const int pitch) {
     LANE columns[VW];
     for (int e = 0, column = position % pitch; e < VW; ++e) {
         columns[e] = column;
@@ -98,8 +99,8 @@ NOINLINE LANES columns_from(const int position, const int pitch) {
 // Lanes whose tap is in the same row as the position.
 #define INSIDE(column, shift) (AS_UNSIGNED((column) + (LANES)(shift)) < (UNSIGNED_LANES)(d.pitch))
 
-#define NEXT_COLUMNS(column)       \
-    column += (LANES)(columns_on); \
+#define NEXT_COLUMNS(column)        \
+    column += (LANES)(column_step); \
     column = select(column, column - (LANES)(d.pitch), column >= (LANES)(d.pitch));
 
 #if !WEIGHTS
@@ -107,7 +108,7 @@ NOINLINE LANES columns_from(const int position, const int pitch) {
 static VEC sums_at(const struct Depthwise d, const struct Taps* taps, const REAL* w, __local const REAL* z,
                    const LANES column, const VEC begin) {
     VEC sum = begin;
-#if UP == 1
+#if PHASES == 1
 #pragma unroll
     for (int j = 0; j < TAPS_W; ++j) {
         VEC part = (VEC)(w[j]) * VLOAD(z + taps->at_h[0] + taps->at_w[j]);
@@ -137,49 +138,50 @@ NOINLINE void conv2d_depthwise_part(const size_t id0, const struct Depthwise arg
                                     const long bias_offset EPILOGUE_STORED_PARAMETERS) {
     const struct Depthwise d = args;
     const struct Band shape = {d.height, d.width, d.stride_h, d.stride_w, d.pad_top, 0, d.pitch, d.phase_size};
-    clear(block, d.used);  // elements that no row covers are read, and not used
-    struct Taps taps[UP];
-    for (int b = 0; b < UP_H; ++b)
-        for (int a = 0; a < UP_W; ++a) find_taps(&d, b, a, taps + b * UP_W + a);
-    const int columns_on = VW % d.pitch, phase_rows = (d.rows + UP_H - 1) / UP_H;
-    const LANES first_columns = columns_from(0, d.pitch);
+    clear(block, d.local_size);  // elements that no row covers are read, and not used
+    struct Taps taps[PHASES];
+    for (int b = 0; b < PHASES_H; ++b)
+        for (int a = 0; a < PHASES_W; ++a) find_taps(&d, b, a, taps + b * PHASES_W + a);
+    const int column_step = VW % d.pitch, phase_rows = (d.rows + PHASES_H - 1) / PHASES_H;
+    const LANES first_columns = columns_of_positions(0, d.pitch);
     LANES last_columns = first_columns;
     int last_size = 0;
     const long first_plane = id0 * (long)d.each, end_plane = min(d.planes, first_plane + d.each);
-    for (long lot = first_plane; lot < end_plane; lot += d.lot) {
-        const int lot_size = (int)min((long)d.lot, end_plane - lot), first_channel = (int)(lot % d.channels);
-        __global REAL* lot_out = out + out_offset + lot * d.rows * d.columns;
+    for (long plane0 = first_plane; plane0 < end_plane; plane0 += d.planes_at_once) {
+        const int plane_count = (int)min((long)d.planes_at_once, end_plane - plane0),
+                  first_channel = (int)(plane0 % d.channels);
+        __global REAL* planes_out = out + out_offset + plane0 * d.rows * d.columns;
         for (int first = 0; first < phase_rows; first += d.band) {
             const int count = min(d.band, phase_rows - first), size = count * d.pitch;
-            for (int n = 0; n < lot_size; ++n)
-                copy_band(&shape, x + x_offset + (lot + n) * d.height * d.width,
-                          (d.planes - lot - n) * d.height * d.width, first, count + d.reach,
+            for (int n = 0; n < plane_count; ++n)
+                copy_band(&shape, x + x_offset + (plane0 + n) * d.height * d.width,
+                          (d.planes - plane0 - n) * d.height * d.width, first, count + d.halo_rows,
                           block + d.margin + n * d.copy_size);
             if (size != last_size) {
                 last_size = size;
-                last_columns = columns_from(max(0, size - VW), d.pitch);
+                last_columns = columns_of_positions(max(0, size - VW), d.pitch);
             }
             int c = first_channel;
-            for (int n = 0; n < lot_size; ++n) {
+            for (int n = 0; n < plane_count; ++n) {
                 __local const REAL* z = block + d.margin + n * d.copy_size;
                 __global const REAL* filter = weight + weight_offset + c * (TAPS_H * TAPS_W);
                 REAL w[TAPS_H * TAPS_W];
 #pragma unroll
                 for (int t = 0; t < TAPS_H * TAPS_W; ++t)
-                    w[t] = filter[UP == 1 && d.flip ? TAPS_H * TAPS_W - 1 - t : t];
+                    w[t] = filter[PHASES == 1 && d.flip ? TAPS_H * TAPS_W - 1 - t : t];
                 const VEC begin = (VEC)(d.has_bias ? bias[bias_offset + c] : (REAL)0);
                 if (++c == d.channels) c = 0;
                 LANES column = first_columns;
-                if (d.made >= 0) {
-                    for (int phase = 0; phase < UP; ++phase, column = first_columns)
+                if (d.staged >= 0) {
+                    for (int phase = 0; phase < PHASES; ++phase, column = first_columns)
                         for (int f = 0; f < size; f += VW) {
                             VSTORE(sums_at(d, taps + phase, w, z + f, column, begin),
-                                   block + d.made + (n * UP + phase) * d.made_size + f);
+                                   block + d.staged + (n * PHASES + phase) * d.staged_size + f);
                             NEXT_COLUMNS(column)
                         }
                     continue;
                 }
-                __global REAL* to = lot_out + ((long)n * d.rows + first) * d.pitch;
+                __global REAL* to = planes_out + ((long)n * d.rows + first) * d.pitch;
                 int f = 0;
                 for (; f + VW <= size; f += VW) {
                     VSTORE(sums_at(d, taps, w, z + f, column, begin), to + f);
@@ -188,22 +190,22 @@ NOINLINE void conv2d_depthwise_part(const size_t id0, const struct Depthwise arg
                 if (f < size && size >= VW)
                     VSTORE(sums_at(d, taps, w, z + size - VW, last_columns, begin), to + size - VW);
                 else if (f < size) {
-                    REAL one[VW];
-                    VSTORE(sums_at(d, taps, w, z, column, begin), one);
-                    for (int e = 0; e < size; ++e) to[e] = one[e];
+                    REAL values[VW];
+                    VSTORE(sums_at(d, taps, w, z, column, begin), values);
+                    for (int e = 0; e < size; ++e) to[e] = values[e];
                 }
             }
-            if (d.made >= 0)
-                for (int n = 0; n < lot_size; ++n)
-                    store_rows(block + d.made + n * UP * d.made_size, d.made_size, d.pitch, d.columns,
-                               min(count * UP_H, d.rows - first * UP_H),
-                               lot_out + ((long)n * d.rows + first * UP_H) * d.columns,
-                               lot_out + (long)(n + 1) * d.rows * d.columns);
+            if (d.staged >= 0)
+                for (int n = 0; n < plane_count; ++n)
+                    store_rows(block + d.staged + n * PHASES * d.staged_size, d.staged_size, d.pitch, d.columns,
+                               min(count * PHASES_H, d.rows - first * PHASES_H),
+                               planes_out + ((long)n * d.rows + first * PHASES_H) * d.columns,
+                               planes_out + (long)(n + 1) * d.rows * d.columns);
 #ifdef EPILOGUE
-            for (int n = 0; n < lot_size; ++n)
-                EPILOGUE_STORED(out + out_offset, (lot + n) % d.channels,
-                                ((lot + n) * d.rows + first * UP_H) * d.columns,
-                                (long)min(count * UP_H, d.rows - first * UP_H) * d.columns)
+            for (int n = 0; n < plane_count; ++n)
+                EPILOGUE_STORED(out + out_offset, (plane0 + n) % d.channels,
+                                ((plane0 + n) * d.rows + first * PHASES_H) * d.columns,
+                                (long)min(count * PHASES_H, d.rows - first * PHASES_H) * d.columns)
 #endif
         }
     }
@@ -217,8 +219,9 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_depthwise(
                           bias_offset EPILOGUE_STORED_ARGUMENTS);
 }
 #else
-// A work-item processes `lot` channels at once, since their planes are contiguous in memory, and keeps their sums in
-// local memory. global size (ceil(channels / (lot * lots_each)), ceil(images / each)); partials[chunk][c][i][j]
+// A work-item processes `planes_at_once` channels at once, since their planes are contiguous in memory, and keeps their
+// sums in local memory. global size (ceil(channels / (planes_at_once * channel_blocks_each)), ceil(images / each));
+// partials[chunk][c][i][j]
 NOINLINE void conv2d_depthwise_backward_weights_part(const size_t id0, const size_t id1, const struct Depthwise args,
                                                      __local REAL* restrict block, __global const REAL* restrict x,
                                                      const long x_offset, __global const REAL* restrict dout,
@@ -226,47 +229,48 @@ NOINLINE void conv2d_depthwise_backward_weights_part(const size_t id0, const siz
                                                      const long partials_offset) {
     const struct Depthwise d = args;
     const struct Band shape = {d.height, d.width, d.stride_h, d.stride_w, d.pad_top, 0, d.pitch, d.phase_size};
-    clear(block, d.used);
+    clear(block, d.local_size);
     const struct Band gradient_shape = {d.rows, d.columns, 1, 1, 0, 0, d.pitch, 0};
     struct Taps taps;
     find_taps(&d, 0, 0, &taps);
-    const int columns_on = VW % d.pitch;
-    const LANES first_columns = columns_from(0, d.pitch);
+    const int column_step = VW % d.pitch;
+    const LANES first_columns = columns_of_positions(0, d.pitch);
     const int end_image = min(d.images, (int)(id1 + 1) * d.each);
-    const int end_channel = min(d.channels, (int)(id0 + 1) * d.lot * d.lots_each);
+    const int end_channel = min(d.channels, (int)(id0 + 1) * d.planes_at_once * d.channel_blocks_each);
     __local REAL* sums = block + d.sums;
-    for (int first_channel = id0 * d.lot * d.lots_each; first_channel < end_channel; first_channel += d.lot) {
-        const int lot_size = min(d.lot, end_channel - first_channel);
-        clear(sums, d.lot * TAPS_H * TAPS_W * VW);
+    for (int first_channel = id0 * d.planes_at_once * d.channel_blocks_each; first_channel < end_channel;
+         first_channel += d.planes_at_once) {
+        const int plane_count = min(d.planes_at_once, end_channel - first_channel);
+        clear(sums, d.planes_at_once * TAPS_H * TAPS_W * VW);
         for (int image = id1 * d.each; image < end_image; ++image) {
-            const long lot = (long)image * d.channels + first_channel;
+            const long plane0 = (long)image * d.channels + first_channel;
             for (int first = 0; first < d.rows; first += d.band) {
                 const int count = min(d.band, d.rows - first), size = count * d.pitch;
-                for (int n = 0; n < lot_size; ++n) {
-                    const long plane = lot + n, left = d.planes - plane;
+                for (int n = 0; n < plane_count; ++n) {
+                    const long plane = plane0 + n, left = d.planes - plane;
                     copy_band(&shape, x + x_offset + plane * d.height * d.width, left * d.height * d.width, first,
-                              count + d.reach, block + d.margin + n * d.copy_size);
-                    if (d.made >= 0)
+                              count + d.halo_rows, block + d.margin + n * d.copy_size);
+                    if (d.staged >= 0)
                         copy_band(&gradient_shape, dout + dout_offset + plane * d.rows * d.columns,
-                                  left * d.rows * d.columns, first, count, block + d.made + n * d.made_size);
+                                  left * d.rows * d.columns, first, count, block + d.staged + n * d.staged_size);
                 }
-                for (int n = 0; n < lot_size; ++n) {
-                    const long here = ((lot + n) * d.rows + first) * d.columns,
-                               there = (d.planes - lot - n) * d.rows * d.columns - first * d.columns;
-                    __global const REAL* gradients = dout + dout_offset + here;
+                for (int n = 0; n < plane_count; ++n) {
+                    const long gradient_at = ((plane0 + n) * d.rows + first) * d.columns,
+                               readable = (d.planes - plane0 - n) * d.rows * d.columns - first * d.columns;
+                    __global const REAL* gradients = dout + dout_offset + gradient_at;
                     __local const REAL* z = block + d.margin + n * d.copy_size;
-                    __local REAL* kept = sums + n * (TAPS_H * TAPS_W * VW);
+                    __local REAL* tap_sums = sums + n * (TAPS_H * TAPS_W * VW);
                     VEC sum[TAPS_H][TAPS_W];
 #pragma unroll
                     for (int i = 0; i < TAPS_H; ++i)
 #pragma unroll
-                        for (int j = 0; j < TAPS_W; ++j) sum[i][j] = VLOAD(kept + (i * TAPS_W + j) * VW);
+                        for (int j = 0; j < TAPS_W; ++j) sum[i][j] = VLOAD(tap_sums + (i * TAPS_W + j) * VW);
                     LANES column = first_columns;
                     for (int f = 0; f < size; f += VW) {
                         VEC gradient;
-                        if (d.made >= 0) gradient = VLOAD(block + d.made + n * d.made_size + f);
-                        else if (there >= f + VW) gradient = VLOAD(gradients + f);
-                        else gradient = load_some(gradients + f, size - f, there - f);
+                        if (d.staged >= 0) gradient = VLOAD(block + d.staged + n * d.staged_size + f);
+                        else if (readable >= f + VW) gradient = VLOAD(gradients + f);
+                        else gradient = load_some(gradients + f, size - f, readable - f);
                         const LANES valid = LANE_NUMBERS < (LANES)(size - f);
 #pragma unroll
                         for (int j = 0; j < TAPS_W; ++j) {
@@ -282,13 +286,13 @@ NOINLINE void conv2d_depthwise_backward_weights_part(const size_t id0, const siz
 #pragma unroll
                     for (int i = 0; i < TAPS_H; ++i)
 #pragma unroll
-                        for (int j = 0; j < TAPS_W; ++j) VSTORE(sum[i][j], kept + (i * TAPS_W + j) * VW);
+                        for (int j = 0; j < TAPS_W; ++j) VSTORE(sum[i][j], tap_sums + (i * TAPS_W + j) * VW);
                 }
             }
         }
-        add_lanes(sums, lot_size * TAPS_H * TAPS_W);
+        add_lanes(sums, plane_count * TAPS_H * TAPS_W);
         __global REAL* to = partials + partials_offset + (id1 * d.channels + first_channel) * (TAPS_H * TAPS_W);
-        for (int t = 0; t < lot_size * TAPS_H * TAPS_W; ++t) to[t] = sums[t];
+        for (int t = 0; t < plane_count * TAPS_H * TAPS_W; ++t) to[t] = sums[t];
     }
 }
 

@@ -6,16 +6,19 @@
 //   h = p * STRIDE_H + first_h + i * DILATION_H, w = q * STRIDE_W + first_w + j * DILATION_W
 //
 // with zeros outside of x, and the epilogue of epilogue.clh without a bias. Neighbouring work-items compute
-// neighbouring elements. In forward, a work-item computes DOWN vertically adjacent elements, and uses each element of x
-// that it reads for all of them.
+// neighbouring elements. In forward, a work-item computes ROWS_PER_ITEM vertically adjacent elements, and uses each
+// element of x that it reads for all of them.
 //
-//   STAGE                    0 forward, also backward_input with strides of 1, as forward of dout with flipped filters;
-//                            1 backward_input; 2 backward_weights
+//   STAGE                    STAGE_FORWARD: also backward_input with strides of 1, as forward of dout with flipped
+//                            filters; STAGE_BACKWARD_INPUT; STAGE_BACKWARD_WEIGHTS
 //   TAPS_H, TAPS_W           size of the filter
-//   STRIDE_H, STRIDE_W, DILATION_H, DILATION_W   stride and dilation
-//   DOWN                     1, or more if DILATION_H is 1
-//   GROUP                    STAGE 2: work-items per group, a power of 2
+//   STRIDE_H, STRIDE_W, DILATION_H, DILATION_W  stride and dilation
+//   ROWS_PER_ITEM            1, or more if DILATION_H is 1
+//   GROUP                    backward_weights: work-items per group, a power of 2
 //   REAL                     element type (math.clh)
+#define STAGE_FORWARD 0
+#define STAGE_BACKWARD_INPUT 1
+#define STAGE_BACKWARD_WEIGHTS 2
 #include "math.clh"
 #include "epilogue.clh"
 
@@ -24,13 +27,13 @@ struct Depthwise {
     int height, width;           // of a plane of x
     int rows, columns;           // of a plane of out
     int first_h, first_w;        // row and column of x that tap (0, 0) reads at position (0, 0)
-    int blocks;                  // of DOWN rows
-    int each;                    // STAGE 2: images per group
-    int jump_n, jump_p, jump_q;  // STAGE 2: increments of image, row and column for GROUP positions
+    int blocks;                  // of ROWS_PER_ITEM rows
+    int each;                    // backward_weights: images per group
+    int jump_n, jump_p, jump_q;  // backward_weights: increments of image, row and column for GROUP positions
     int flip, has_bias;          // has_bias 0: `bias` may be any buffer and is not read
 };
 
-#if STAGE == 0
+#if STAGE == STAGE_FORWARD
 // global size images * channels * blocks * columns, rounded up to the local size
 __kernel void conv2d_depthwise_direct(const struct Depthwise d, __global const REAL* restrict x, const long x_offset,
                                       __global const REAL* restrict weight, const long weight_offset,
@@ -40,15 +43,15 @@ __kernel void conv2d_depthwise_direct(const struct Depthwise d, __global const R
     const int id = get_global_id(0), strip = id / d.columns, plane = strip / d.blocks;
     if (plane >= d.images * d.channels) return;
     const int c = plane - plane / d.channels * d.channels, q = id - strip * d.columns,
-              p = (strip - plane * d.blocks) * DOWN;
+              p = (strip - plane * d.blocks) * ROWS_PER_ITEM;
     const int h_first = p * STRIDE_H + d.first_h, w_first = q * STRIDE_W + d.first_w;
     __global const REAL* from = x + x_offset + (long)plane * d.height * d.width;
     __global const REAL* filter = weight + weight_offset + c * (TAPS_H * TAPS_W);
-    REAL sum[DOWN];
+    REAL sum[ROWS_PER_ITEM];
 #pragma unroll
-    for (int r = 0; r < DOWN; ++r) sum[r] = d.has_bias ? bias[bias_offset + c] : (REAL)0;
+    for (int r = 0; r < ROWS_PER_ITEM; ++r) sum[r] = d.has_bias ? bias[bias_offset + c] : (REAL)0;
 #pragma unroll
-    for (int t = 0; t < (DOWN - 1) * STRIDE_H + TAPS_H; ++t) {
+    for (int t = 0; t < (ROWS_PER_ITEM - 1) * STRIDE_H + TAPS_H; ++t) {
         const int h = h_first + t * DILATION_H;
         if (h < 0 || h >= d.height) continue;
 #pragma unroll
@@ -56,7 +59,7 @@ __kernel void conv2d_depthwise_direct(const struct Depthwise d, __global const R
             const int w = w_first + j * DILATION_W;
             const REAL value = w >= 0 && w < d.width ? from[h * d.width + w] : (REAL)0;
 #pragma unroll
-            for (int r = 0; r < DOWN; ++r) {
+            for (int r = 0; r < ROWS_PER_ITEM; ++r) {
                 const int i = t - r * STRIDE_H;
                 if (i >= 0 && i < TAPS_H)
                     sum[r] = fma(value, filter[d.flip ? TAPS_H * TAPS_W - 1 - i * TAPS_W - j : i * TAPS_W + j], sum[r]);
@@ -65,11 +68,11 @@ __kernel void conv2d_depthwise_direct(const struct Depthwise d, __global const R
     }
     const long to = ((long)plane * d.rows + p) * d.columns + q;
 #pragma unroll
-    for (int r = 0; r < DOWN; ++r)
+    for (int r = 0; r < ROWS_PER_ITEM; ++r)
         if (p + r < d.rows)
             out[out_offset + to + r * d.columns] = with_epilogue(epilogue, sum[r], c, to + r * d.columns);
 }
-#elif STAGE == 1
+#elif STAGE == STAGE_BACKWARD_INPUT
 // global size images * channels * height * width, rounded up to the local size
 __kernel void conv2d_depthwise_direct_backward_input(const struct Depthwise d, __global const REAL* restrict dout,
                                                      const long dout_offset, __global const REAL* restrict weight,
@@ -131,8 +134,8 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void conv2d_depthwis
     for (int t = 0; t < TAPS_H * TAPS_W; ++t) {
         shared[item] = sum[t];
         barrier(CLK_LOCAL_MEM_FENCE);
-        for (int reach = GROUP / 2; reach > 0; reach /= 2) {
-            if (item < reach) shared[item] += shared[item + reach];
+        for (int distance = GROUP / 2; distance > 0; distance /= 2) {
+            if (item < distance) shared[item] += shared[item + distance];
             barrier(CLK_LOCAL_MEM_FENCE);
         }
         if (item == 0) to[t] = shared[0];

@@ -14,14 +14,18 @@
 //
 //   ROWS, COLUMNS  register tile, as in matmul_packed.cl
 //   PANELS         maximum number of panels per work-group
-//   A_FORM         0: weights are read in place, a row is contiguous in the order of k; 1: from packed panels,
-//                  [group][panel][k][ROWS]; 2: in place, k = (c, i, j) at c * a_channel + i * a_h + j * a_w
+//   A_FORM         A_ROWS: weights are read in place, a row is contiguous in the order of k; A_PANELS: from packed
+//                  panels, [group][panel][k][ROWS]; A_STRIDED: in place, k = (c, i, j) at c * a_channel + i * a_h +
+//                  j * a_w
 //   TAPS_H, TAPS_W, FLIP_CHANNELS, FLIP_PANELS  only for conv2d_gemm_flip, which packs such panels: the filter elements
 //                                               that it packs, and the channels and panels per work-item
-//   IN_PARTS       16-bit types, 1: k has several blocks, whose sums are accumulated in `out` as REAL and rounded to
-//                  `rounded` after the last one; 0 (default): a tile is rounded when it is stored
+//   PARTIAL_SUMS   16-bit types, 1: k has several blocks, whose sums are accumulated in `out` as REAL and rounded
+//                  to `rounded` after the last one; 0 (default): a tile is rounded when it is stored
 //   REAL, VW       type of the arithmetic and vector width (vectors.clh)
 //   STORED, OUTPUT types of x, the bias and `out` in memory (storage.clh). 16-bit weights are packed, in REAL
+#define A_ROWS 0
+#define A_PANELS 1
+#define A_STRIDED 2
 #define GROUP 1
 #include "noinline.clh"
 #include "vectors.clh"
@@ -30,14 +34,14 @@
 
 #define VECTORS (COLUMNS / VW)
 
-#ifndef IN_PARTS
-#define IN_PARTS 0
+#ifndef PARTIAL_SUMS
+#define PARTIAL_SUMS 0
 #endif
-#define ROUNDS (OUTPUT_AS > 0 && !IN_PARTS)
-#if IN_PARTS
-#define SUMS REAL
+#define ROUND_ON_STORE (OUTPUT_AS > 0 && !PARTIAL_SUMS)
+#if PARTIAL_SUMS
+#define SUM_TYPE REAL
 #else
-#define SUMS OUTPUT
+#define SUM_TYPE OUTPUT
 #endif
 
 struct Conv {
@@ -53,7 +57,7 @@ struct Conv {
     int a_h, a_w;
     int out_row_step, out_column_step;                     // strides between neighbouring positions of out
     int panels, panels_each, row_panels, row_panels_each;  // of COLUMNS columns and ROWS rows: all, and per work-group
-    int k_block;                                           // A_FORM 2: a multiple of the taps
+    int k_block;                                           // A_STRIDED: a multiple of the taps
     int has_bias;                                          // 0: `bias` may be any buffer and is not read
 };
 
@@ -65,14 +69,14 @@ struct Piece {
 
 // Computes the pieces of `panels` panels from position `first`, each `panel_size` elements long; returns their number.
 // Columns past the last position are set to zero, once for all blocks.
-NOINLINE int cut_pieces(const struct Conv d, struct Piece* pieces, const long first, const int panels,
-                        const int panel_size, __local REAL* block) {
-    const int plane = d.rows * d.columns, here = (int)min((long)panels * COLUMNS, d.positions - first);
+NOINLINE int find_pieces(const struct Conv d, struct Piece* pieces, const long first, const int panels,
+                         const int panel_size, __local REAL* block) {
+    const int plane = d.rows * d.columns, valid = (int)min((long)panels * COLUMNS, d.positions - first);
     const int in_plane = (int)(first - first / plane * plane);
     int n = (int)(first / plane), p = in_plane / d.columns, q = in_plane - p * d.columns, count = 0;
-    for (int at = 0; at < here;) {
+    for (int at = 0; at < valid;) {
         const int panel = at / COLUMNS, column = at - panel * COLUMNS;
-        const int run = min(min(d.columns - q, here - at), min(COLUMNS - column, VW));
+        const int run = min(min(d.columns - q, valid - at), min(COLUMNS - column, VW));
         const int h = p * d.stride_h + d.first_h, w = q * d.stride_w + d.first_w;
         pieces[count].first = n * d.x_image + (long)h * d.width + w;
         pieces[count].to = panel * panel_size + column;
@@ -86,7 +90,7 @@ NOINLINE int cut_pieces(const struct Conv d, struct Piece* pieces, const long fi
             if (++p == d.rows) p = 0, ++n;
         }
     }
-    if (here < panels * COLUMNS) {
+    if (valid < panels * COLUMNS) {
         __local REAL* last = block + (panels - 1) * panel_size;
         for (int e = 0; e < panel_size; e += VW) VSTORE((VEC)(0), last + e);
     }
@@ -96,11 +100,11 @@ NOINLINE int cut_pieces(const struct Conv d, struct Piece* pieces, const long fi
 // Copies the columns of all pieces: to[panel][k][column] for k in [k_first, k_first + steps). `x_end` elements of x may
 // be read. A whole vector is stored per piece; elements past the piece are overwritten by the next piece or the next k.
 NOINLINE void copy_windows(const struct Conv d, __global const STORED* x, const long x_end, __local REAL* to,
-                           const struct Piece* pieces, const int count, const bool plain, const int k_first,
+                           const struct Piece* pieces, const int count, const bool pointwise, const int k_first,
                            const int steps) {
     const int taps = d.taps_h * d.taps_w;
     if (count == 0) return;
-    if (plain) {
+    if (pointwise) {
         for (int k = 0; k < steps; ++k) {
             const long from = (k_first + k) * d.x_channel;
             __local REAL* row = to + k * COLUMNS;
@@ -111,10 +115,11 @@ NOINLINE void copy_windows(const struct Conv d, __global const STORED* x, const 
                 }
             else
                 for (int r = 0; r < count; ++r) {
-                    REAL one[VW];
+                    REAL values[VW];
                     for (int e = 0; e < VW; ++e)
-                        one[e] = pieces[r].first + from + e < x_end ? LOADED(x[pieces[r].first + from + e]) : (REAL)0;
-                    VSTORE(VLOAD(one), row + pieces[r].to);
+                        values[e] =
+                            pieces[r].first + from + e < x_end ? LOADED(x[pieces[r].first + from + e]) : (REAL)0;
+                    VSTORE(VLOAD(values), row + pieces[r].to);
                 }
         }
         return;
@@ -131,12 +136,12 @@ NOINLINE void copy_windows(const struct Conv d, __global const STORED* x, const 
                 const long at = pieces[r].first + from;
                 __global const STORED* source = x + at;
                 if (at < 0 || at + VW * d.stride_w > x_end || d.stride_w > 2) {
-                    REAL one[VW];
+                    REAL values[VW];
                     for (int e = 0; e < VW; ++e) {
-                        const int inside = column + e * d.stride_w;
-                        one[e] = inside >= 0 && inside < d.width ? LOADED(source[e * d.stride_w]) : (REAL)0;
+                        const int w_at = column + e * d.stride_w;
+                        values[e] = w_at >= 0 && w_at < d.width ? LOADED(source[e * d.stride_w]) : (REAL)0;
                     }
-                    value = VLOAD(one);
+                    value = VLOAD(values);
                 } else {
                     if (d.stride_w == 1) value = STORED_VLOAD(source);
                     else {
@@ -160,18 +165,18 @@ NOINLINE void copy_windows(const struct Conv d, __global const STORED* x, const 
 #if defined(EPILOGUE) && OUTPUT_AS > 0
 #define EPILOGUE_PARAMETER , const struct Epilogue epilogue
 #define EPILOGUE_ARGUMENT , epilogue
-#define FINISHED(value, channel, at) with_epilogue(epilogue, value, channel, at)
-#define FINISHED_VECTOR(value, channel, at) with_epilogue_vector(epilogue, value, channel, at)
+#define APPLY_EPILOGUE(value, channel, at) with_epilogue(epilogue, value, channel, at)
+#define APPLY_EPILOGUE_VECTOR(value, channel, at) with_epilogue_vector(epilogue, value, channel, at)
 #else
 #define EPILOGUE_PARAMETER
 #define EPILOGUE_ARGUMENT
-#define FINISHED(value, channel, at) (value)
-#define FINISHED_VECTOR(value, channel, at) (value)
+#define APPLY_EPILOGUE(value, channel, at) (value)
+#define APPLY_EPILOGUE_VECTOR(value, channel, at) (value)
 #endif
 
 #if OUTPUT_AS > 0
 // out[at + e] = from[e] after epilogue and rounding, for `count` contiguous elements of a channel.
-#if IN_PARTS
+#if PARTIAL_SUMS
 static inline void round_run(__global const REAL* from, __global OUTPUT* out, const int channel, const long at,
                              const int count EPILOGUE_PARAMETER) {
 #else
@@ -179,35 +184,36 @@ static inline void round_run(const REAL* from, __global OUTPUT* out, const int c
                              const int count EPILOGUE_PARAMETER) {
 #endif
     int e = 0;
-    for (; e + VW <= count; e += VW) OUTPUT_VSTORE(FINISHED_VECTOR(VLOAD(from + e), channel, at + e), out + at + e);
-    for (; e < count; ++e) out[at + e] = ROUNDED(FINISHED(from[e], channel, at + e));
+    for (; e + VW <= count; e += VW)
+        OUTPUT_VSTORE(APPLY_EPILOGUE_VECTOR(VLOAD(from + e), channel, at + e), out + at + e);
+    for (; e < count; ++e) out[at + e] = ROUNDED(APPLY_EPILOGUE(from[e], channel, at + e));
 }
 #endif
 
-#if ROUNDS
-// Stores a tile of the channels from `channel`, whose first element is at `first_of_all` in the result.
-NOINLINE void store_tile(const struct Conv* d, const REAL* tile, __global OUTPUT* result, const long first_of_all,
+#if ROUND_ON_STORE
+// Stores a tile of the channels from `channel`, whose first element is at `first_element` in the result.
+NOINLINE void store_tile(const struct Conv* d, const REAL* tile, __global OUTPUT* result, const long first_element,
                          const int channel, const int panel, const int height EPILOGUE_PARAMETER) {
 #else
 // Stores a tile, or adds it to the sums of previous blocks of k.
-NOINLINE void store_tile(const struct Conv* d, const REAL* tile, __global SUMS* out, const int panel, const int height,
-                         const int add) {
+NOINLINE void store_tile(const struct Conv* d, const REAL* tile, __global SUM_TYPE* out, const int panel,
+                         const int height, const int add) {
 #endif
     const int plane = d->rows * d->columns;
     const long first = (long)panel * COLUMNS;
-    const int here = (int)min((long)COLUMNS, d->positions - first);
+    const int valid = (int)min((long)COLUMNS, d->positions - first);
     const bool flat = d->out_row_step == d->columns * d->out_column_step;
     int n = (int)(first / plane), f = (int)(first - (long)n * plane);
-    for (int at = 0; at < here;) {
+    for (int at = 0; at < valid;) {
         const int p = f / d->columns, q = f - p * d->columns;
-        const int run = min((flat ? plane - f : d->columns - q), here - at);
+        const int run = min((flat ? plane - f : d->columns - q), valid - at);
         long to = n * d->out_image + (long)p * d->out_row_step + (long)q * d->out_column_step;
-#if ROUNDS
-        to += first_of_all;
+#if ROUND_ON_STORE
+        to += first_element;
 #endif
         for (int i = 0; i < height; ++i, to += d->out_channel) {
             const REAL* from = tile + i * COLUMNS + at;
-#if ROUNDS
+#if ROUND_ON_STORE
             if (d->out_column_step == 1) round_run(from, result, channel + i, to, run EPILOGUE_ARGUMENT);
             else
                 for (int e = 0; e < run; ++e) result[to + (long)e * d->out_column_step] = ROUNDED(from[e]);
@@ -215,8 +221,8 @@ NOINLINE void store_tile(const struct Conv* d, const REAL* tile, __global SUMS* 
             if (d->out_column_step == 1) store_run(from, out + to, run, add);
             else
                 for (int e = 0; e < run; ++e) {
-                    __global SUMS* one = out + to + (long)e * d->out_column_step;
-                    *one = add ? *one + from[e] : from[e];
+                    __global SUM_TYPE* sum = out + to + (long)e * d->out_column_step;
+                    *sum = add ? *sum + from[e] : from[e];
                 }
 #endif
         }
@@ -247,24 +253,24 @@ __kernel void conv2d_gemm_flip(const struct Flip d, __global const STORED* restr
                 weight + weight_offset + ((group * d.channels + o) * d.rows + panel * ROWS) * d.taps + d.first;
             __global REAL* to =
                 packed + packed_offset + ((group * d.panels + panel) * d.channels + o) * (TAPS_H * TAPS_W * ROWS);
-            const int here = min(ROWS, d.rows - panel * ROWS);
+            const int valid = min(ROWS, d.rows - panel * ROWS);
             // The outer loops are not unrolled: the compile time would exceed the gain.
             for (int i = 0; i < TAPS_H; ++i)
                 for (int j = 0; j < TAPS_W; ++j, to += ROWS) {
                     __global const STORED* tap = from + i * d.stride_h + j * d.stride_w;
-                    if (here == ROWS)
+                    if (valid == ROWS)
 #pragma unroll
                         for (int r = 0; r < ROWS; ++r) to[r] = LOADED(tap[r * d.taps]);
                     else
-                        for (int r = 0; r < ROWS; ++r) to[r] = r < here ? LOADED(tap[r * d.taps]) : (REAL)0;
+                        for (int r = 0; r < ROWS; ++r) to[r] = r < valid ? LOADED(tap[r * d.taps]) : (REAL)0;
                 }
         }
 }
 #else
-#if A_FORM == 1
-#define FACTOR(i, k) left[(k)*ROWS + (i)]
+#if A_FORM == A_PANELS
+#define WEIGHT_AT(i, k) left[(k)*ROWS + (i)]
 #else
-#define FACTOR(i, k) left[i][k]
+#define WEIGHT_AT(i, k) left[i][k]
 #endif
 
 // Adds the product of a column of weights with `vectors` vectors of a row of the copied windows.
@@ -274,12 +280,12 @@ __kernel void conv2d_gemm_flip(const struct Flip d, __global const STORED* restr
         VEC values[vectors];                                                                                   \
         _Pragma("unroll") for (int v = 0; v < vectors; ++v) values[v] = VLOAD(right + v * VW);                 \
         _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                     \
-            const VEC factor = (VEC)(FACTOR(i, position));                                                     \
+            const VEC factor = (VEC)(WEIGHT_AT(i, position));                                                  \
             _Pragma("unroll") for (int v = 0; v < vectors; ++v) sum[i][v] = fma(factor, values[v], sum[i][v]); \
         }                                                                                                      \
     }
 
-#if A_FORM == 1
+#if A_FORM == A_PANELS
 typedef __global const REAL* Left;
 #else
 struct Rows {
@@ -293,23 +299,23 @@ struct Tile {
     int panel, height;
     int first;          // first block of k: begins with the bias; others add to the sums of previous blocks
     int image, column;  // of the first position
-    int whole;          // complete, with contiguous columns
+    int full;           // complete, with contiguous columns
     int narrow;         // the remaining columns of the last image fill only one vector
 };
 
 // Computes a tile: rows of weights times `steps` rows of copied windows. It begins at element `first` of the result.
 NOINLINE void multiply(const struct Conv* d, const Left a, __local const REAL* right, const int steps,
-                       const struct Tile t, __global SUMS* result, const long first, const int channel,
+                       const struct Tile t, __global SUM_TYPE* result, const long first, const int channel,
                        __global const STORED* bias EPILOGUE_PARAMETER) {
-#if A_FORM == 1
+#if A_FORM == A_PANELS
     __global const REAL* left = a;
 #else
     __global const REAL* left[ROWS];
 #pragma unroll
     for (int i = 0; i < ROWS; ++i) left[i] = a.row[i];
 #endif
-    __global SUMS* out = result + first;
-    if (t.whole) {
+    __global SUM_TYPE* out = result + first;
+    if (t.full) {
         out += t.image * d->out_image + t.column;
         for (int i = 0; i < ROWS; ++i)
             for (int v = 0; v < VECTORS; ++v) PREFETCH_TO_WRITE(out + i * d->out_channel + v * VW);
@@ -321,7 +327,7 @@ NOINLINE void multiply(const struct Conv* d, const Left a, __local const REAL* r
 #pragma unroll
         for (int v = 0; v < VECTORS; ++v) sum[i][v] = begin;
     }
-#if A_FORM == 2
+#if A_FORM == A_STRIDED
     const int channels = steps / (d->taps_h * d->taps_w);
     for (int c = 0; c < channels; ++c)
         for (int y = 0; y < d->taps_h; ++y)
@@ -333,7 +339,7 @@ NOINLINE void multiply(const struct Conv* d, const Left a, __local const REAL* r
     else
         for (int k = 0; k < steps; ++k, right += COLUMNS) MULTIPLY(k, 1)
 #endif
-#if ROUNDS
+#if ROUND_ON_STORE
     REAL tile[ROWS * COLUMNS];
 #pragma unroll
     for (int i = 0; i < ROWS; ++i)
@@ -341,7 +347,7 @@ NOINLINE void multiply(const struct Conv* d, const Left a, __local const REAL* r
         for (int v = 0; v < VECTORS; ++v) VSTORE(sum[i][v], tile + i * COLUMNS + v * VW);
     store_tile(d, tile, result, first, channel, t.panel, t.height EPILOGUE_ARGUMENT);
 #else
-    if (t.whole) {
+    if (t.full) {
 #pragma unroll
         for (int i = 0; i < ROWS; ++i)
 #pragma unroll
@@ -360,7 +366,7 @@ NOINLINE void multiply(const struct Conv* d, const Left a, __local const REAL* r
 #endif
 }
 
-#if IN_PARTS
+#if PARTIAL_SUMS
 #define ROUNDED_PARAMETERS , __global OUTPUT *restrict rounded, const long rounded_offset
 #define ROUNDED_ARGUMENTS , rounded, rounded_offset
 #else
@@ -371,7 +377,7 @@ NOINLINE void multiply(const struct Conv* d, const Left a, __local const REAL* r
 // global size (ceil(panels / panels_each), ceil(row_panels / row_panels_each), groups)
 NOINLINE void conv2d_gemm_part(const size_t id0, const size_t id1, const size_t id2, const struct Conv d,
                                __local REAL* restrict block, __global const STORED* restrict x, const long x_offset,
-                               __global const REAL* restrict a, const long a_offset, __global SUMS* restrict out,
+                               __global const REAL* restrict a, const long a_offset, __global SUM_TYPE* restrict out,
                                const long out_offset, __global const STORED* restrict bias,
                                const long bias_offset ROUNDED_PARAMETERS EPILOGUE_STORED_PARAMETERS) {
     struct Piece pieces[PANELS * COLUMNS];
@@ -391,16 +397,16 @@ NOINLINE void conv2d_gemm_part(const size_t id0, const size_t id1, const size_t 
     const bool flat = d.out_column_step == 1 && d.out_row_step == d.columns;
     const int panel_size = d.k_block * COLUMNS + VW;
     // True if windows are single elements (1 x 1, no stride or padding).
-    const bool plain =
+    const bool pointwise =
         d.height == 1 && d.rows == 1 && d.columns == d.width && d.stride_w == 1 && d.first_w == 0 && taps == 1;
-    const int count = cut_pieces(d, pieces, (long)first_panel * COLUMNS, end_panel - first_panel, panel_size, block);
+    const int count = find_pieces(d, pieces, (long)first_panel * COLUMNS, end_panel - first_panel, panel_size, block);
     // At least once: an empty sum is the bias, or 0.
     for (int k_first = 0; k_first == 0 || k_first < inner; k_first += d.k_block) {
         const int steps = min(d.k_block, inner - k_first);
-        copy_windows(d, x, x_end, block, pieces, count, plain, k_first, steps);
+        copy_windows(d, x, x_end, block, pieces, count, pointwise, k_first, steps);
         for (int r = first_row; r < end_row; ++r) {
             const int height = min(ROWS, d.filters - r * ROWS);
-#if A_FORM == 1
+#if A_FORM == A_PANELS
             const Left left = a + r * d.a_row + (long)k_first * ROWS;
 #else
             // Past the last row, that row is multiplied again and not stored.
@@ -408,7 +414,7 @@ NOINLINE void conv2d_gemm_part(const size_t id0, const size_t id1, const size_t 
 #pragma unroll
             for (int i = 0; i < ROWS; ++i)
                 left.row[i] = a + (r * ROWS + min(i, height - 1)) * d.a_row +
-                              (A_FORM == 2 ? k_first / taps * d.a_channel : k_first);
+                              (A_FORM == A_STRIDED ? k_first / taps * d.a_channel : k_first);
 #endif
             for (int panel = first_panel; panel < end_panel; ++panel) {
                 const long column = (long)panel * COLUMNS, image = column / plane;
@@ -425,14 +431,14 @@ NOINLINE void conv2d_gemm_part(const size_t id0, const size_t id1, const size_t 
             }
         }
     }
-#if IN_PARTS || (defined(EPILOGUE) && !ROUNDS)
+#if PARTIAL_SUMS || (defined(EPILOGUE) && !ROUND_ON_STORE)
     const long end = min(d.positions, (long)end_panel * COLUMNS);
     for (long at = (long)first_panel * COLUMNS, run; at < end; at += run) {
         const long image = at / plane, column = at - image * plane;
         run = min(plane - column, end - at);
         for (int r = first_row * ROWS; r < min(d.filters, end_row * ROWS); ++r) {
             const long first = out_group + image * d.out_image + r * d.out_channel + column;
-#if IN_PARTS
+#if PARTIAL_SUMS
             round_run(out + first, rounded + rounded_offset, group * d.filters + r, first, (int)run EPILOGUE_ARGUMENT);
 #else
             epilogue_stored(epilogue, out, group * d.filters + r, first, run);
@@ -444,7 +450,7 @@ NOINLINE void conv2d_gemm_part(const size_t id0, const size_t id1, const size_t 
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_gemm(
     const struct Conv d, __local REAL* restrict block, __global const STORED* restrict x, const long x_offset,
-    __global const REAL* restrict a, const long a_offset, __global SUMS* restrict out, const long out_offset,
+    __global const REAL* restrict a, const long a_offset, __global SUM_TYPE* restrict out, const long out_offset,
     __global const STORED* restrict bias, const long bias_offset ROUNDED_PARAMETERS EPILOGUE_STORED_PARAMETERS) {
     conv2d_gemm_part(get_group_id(0), get_group_id(1), get_group_id(2), d, block, x, x_offset, a, a_offset, out,
                      out_offset, bias, bias_offset ROUNDED_ARGUMENTS EPILOGUE_STORED_ARGUMENTS);

@@ -43,8 +43,8 @@ struct Gradient {
 // position (0, 0).
 struct Tap {
     int first_row, end_row, first_column, end_column;
-    int columns;     // of a row
-    int at, row_on;  // row_on: stride between rows of x
+    int columns;       // of a row
+    int at, row_step;  // row_step: stride between rows of x
 };
 
 // Begin and end of the positions p in [0, count) with 0 <= p * step + from < size.
@@ -62,8 +62,8 @@ NOINLINE struct Tap tap_of(const struct Gradient* d, const int i, const int j) {
     t.end_column = end_inside(w, d->stride_w, d->columns, d->width);
     t.columns = d->columns;
     t.at = h * d->width + w;
-    t.row_on = d->stride_h * d->width;
-    if (t.first_column == 0 && t.end_column == d->columns && d->stride_w == 1 && t.row_on == d->columns) {
+    t.row_step = d->stride_h * d->width;
+    if (t.first_column == 0 && t.end_column == d->columns && d->stride_w == 1 && t.row_step == d->columns) {
         // Rows without padding are contiguous: one row.
         t.first_column = t.first_row * d->columns;
         t.end_column = t.end_row * d->columns;
@@ -74,25 +74,25 @@ NOINLINE struct Tap tap_of(const struct Gradient* d, const int i, const int j) {
     return t;
 }
 
-// to[k][o] = from[o][k] for COLUMNS rows o with `stride`, `here` of which exist, and k in [0, count).
-NOINLINE void copy_transposed(__global const STORED* from, const long stride, const int here, __local REAL* to,
+// to[k][o] = from[o][k] for COLUMNS rows o with `stride`, `valid` of which exist, and k in [0, count).
+NOINLINE void copy_transposed(__global const STORED* from, const long stride, const int valid, __local REAL* to,
                               const int count) {
     for (int o = 0; o < COLUMNS; o += VW) {
         // The last tile overlaps the one before.
         for (int e = 0; count >= VW && e < count; e += VW) {
             const int k = min(e, count - VW);
-            VEC square[VW];
+            VEC tile[VW];
 #pragma unroll
-            for (int i = 0; i < VW; ++i) square[i] = STORED_VLOAD(from + min(o + i, here - 1) * stride + k);
-            TRANSPOSE_TILE(VEC, VW, square)
+            for (int i = 0; i < VW; ++i) tile[i] = STORED_VLOAD(from + min(o + i, valid - 1) * stride + k);
+            TRANSPOSE_TILE(VEC, VW, tile)
 #pragma unroll
-            for (int i = 0; i < VW; ++i) VSTORE(square[i], to + (k + i) * COLUMNS + o);
+            for (int i = 0; i < VW; ++i) VSTORE(tile[i], to + (k + i) * COLUMNS + o);
         }
         for (int i = 0; count < VW && i < VW; i += 4) {
-            __global const STORED* r0 = from + min(o + i, here - 1) * stride;
-            __global const STORED* r1 = from + min(o + i + 1, here - 1) * stride;
-            __global const STORED* r2 = from + min(o + i + 2, here - 1) * stride;
-            __global const STORED* r3 = from + min(o + i + 3, here - 1) * stride;
+            __global const STORED* r0 = from + min(o + i, valid - 1) * stride;
+            __global const STORED* r1 = from + min(o + i + 1, valid - 1) * stride;
+            __global const STORED* r2 = from + min(o + i + 2, valid - 1) * stride;
+            __global const STORED* r3 = from + min(o + i + 3, valid - 1) * stride;
             for (int e = 0; e < count; ++e)
                 vstore4((REAL4)(LOADED(r0[e]), LOADED(r1[e]), LOADED(r2[e]), LOADED(r3[e])), 0,
                         to + e * COLUMNS + o + i);
@@ -123,7 +123,7 @@ NOINLINE void multiply(const struct Gradient* d, const struct Tap* tap, __global
             const int run = min(t.columns - q, count - f), begin = max(q, t.first_column),
                       end = min(q + run, t.end_column);
             if (p >= t.first_row && p < t.end_row && begin < end) {
-                long at = t.at + (long)p * t.row_on + begin * step;
+                long at = t.at + (long)p * t.row_step + begin * step;
                 __local const REAL* values_at = right + (f + begin - q) * COLUMNS;
                 __local const REAL* stop = values_at + (end - begin) * COLUMNS;
                 for (; values_at != stop; values_at += COLUMNS, at += step) {
@@ -156,20 +156,20 @@ NOINLINE void store_transposed(__local const REAL* sums, const int pitch, const 
     for (int o = 0; o < width; o += VW) {
         __local const REAL* from = sums + o;
         __global OUTPUT* to = result + (long)o * streams;
-        const int here = min(VW, width - o);
-        if (height < VW || here < VW) {
+        const int valid = min(VW, width - o);
+        if (height < VW || valid < VW) {
             for (int s = 0; s < height; ++s)
-                for (int i = 0; i < here; ++i) to[(long)i * streams + s] = ROUNDED(from[s * pitch + i]);
+                for (int i = 0; i < valid; ++i) to[(long)i * streams + s] = ROUNDED(from[s * pitch + i]);
             continue;
         }
         for (int e = 0; e < height; e += VW) {
             const int s = min(e, height - VW);
-            VEC square[VW];
+            VEC tile[VW];
 #pragma unroll
-            for (int i = 0; i < VW; ++i) square[i] = VLOAD(from + (s + i) * pitch);
-            TRANSPOSE_TILE(VEC, VW, square)
+            for (int i = 0; i < VW; ++i) tile[i] = VLOAD(from + (s + i) * pitch);
+            TRANSPOSE_TILE(VEC, VW, tile)
 #pragma unroll
-            for (int i = 0; i < VW; ++i) OUTPUT_VSTORE(square[i], to + (long)i * streams + s);
+            for (int i = 0; i < VW; ++i) OUTPUT_VSTORE(tile[i], to + (long)i * streams + s);
         }
     }
 }
@@ -197,10 +197,10 @@ NOINLINE void conv2d_gemm_backward_weights_part(const size_t id0, const size_t i
         const int f_count = min(d.positions_each, flat - f_first), panel_size = (n_end - n_first) * f_count * COLUMNS;
         for (int panel = 0; panel < panels; ++panel) {
             __local REAL* to = block + panel * panel_size;
-            const int here = d.filters - (first_panel + panel) * COLUMNS;
+            const int valid = d.filters - (first_panel + panel) * COLUMNS;
             for (int n = n_first; n < n_end; ++n, to += f_count * COLUMNS)
                 copy_transposed(dout + n * d.dout_image + panel * COLUMNS * d.dout_channel + f_first, d.dout_channel,
-                                here, to, f_count);
+                                valid, to, f_count);
         }
         for (int t = 0; t < taps; ++t) {
             const struct Tap tap = tap_of(&d, t / d.taps_w, t - t / d.taps_w * d.taps_w);

@@ -13,17 +13,24 @@
 //
 // split along the positions (split-K); another kernel adds the partial results. k of the others may be split as well.
 //
-//   STAGE     0 forward and backward_input; 1 backward_weights; 2 flipped weights; 3 sums of partial results
+//   STAGE     STAGE_PRODUCT: forward and backward_input; STAGE_BACKWARD_WEIGHTS; STAGE_FLIP: flipped weights;
+//             STAGE_REDUCE: sums of partial results
 //   A_FORM    how weights are read (local_tile.clh)
 //   OUT_4     1: vectors of 4 results may be stored: positions are contiguous in out, and their number per image is a
-//             multiple of 4 (STAGE 0); the number of columns is a multiple of 4 (STAGE 1); and out is aligned
+//             multiple of 4 (STAGE_PRODUCT); the number of columns is a multiple of 4 (STAGE_BACKWARD_WEIGHTS); and out
+//             is aligned
 //   Tile sizes: local_tile.clh; ITEMS is a multiple of TILE_COLUMNS, and of 8
 //   REAL            type of the arithmetic (math.clh)
 //   STORED, OUTPUT  types of operands and results in memory (storage.clh); partial results are REAL
-#if STAGE < 2
-#if STAGE == 0
+#define STAGE_PRODUCT 0
+#define STAGE_BACKWARD_WEIGHTS 1
+#define STAGE_FLIP 2
+#define STAGE_REDUCE 3
+
+#if STAGE == STAGE_PRODUCT || STAGE == STAGE_BACKWARD_WEIGHTS
+#if STAGE == STAGE_PRODUCT
 #define ROWS_FORM A_FORM
-#define COLUMNS_FORM HORIZONTAL
+#define COLUMNS_FORM ACROSS
 #else
 #define ROWS_FORM ALONG
 #define COLUMNS_FORM ALONG
@@ -49,13 +56,14 @@ struct Conv {
     int stride_h, stride_w, first_h, first_w, dilation_h, dilation_w, taps_h, taps_w;
     int out_row_step, out_column_step;  // strides between neighbouring positions of out
     int row_tiles, column_tiles;        // per group
-    int jump_c, jump_h, jump_w;  // increments of channel and tap for the work-item's next step along k, or (STAGE 1)
-                                 // of image, row and column
-    int has_bias;                // 0: `bias` may be any buffer and is not read
-    int unused;                  // avoids padding of the struct
+    int jump_c, jump_h,
+        jump_w;    // increments of channel and tap for the work-item's next step along k, or (backward_weights)
+                   // of image, row and column
+    int has_bias;  // 0: `bias` may be any buffer and is not read
+    int unused;    // avoids padding of the struct
 };
 
-#if STAGE == 0
+#if STAGE == STAGE_PRODUCT
 // global size ITEMS * row_tiles * column_tiles * groups * parts
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv2d_implicit_gemm(
     const struct Conv d, __global const STORED* restrict x, const long x_offset, __global const STORED* restrict a,
@@ -73,48 +81,50 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv2d_implicit
     int steps = min(d.each, d.inner - k_first);
     a += a_offset + group * d.a_group + row * d.a_across + k_first * d.a_along;
 
-    // Each work-item reads windows of one position, whose index in the tile is place_across(HORIZONTAL, ...).
-    const int mine = (int)get_local_id(0) & (TILE_COLUMNS - 1), k_mine = (int)get_local_id(0) / TILE_COLUMNS;
-    const int position = min(column + mine, d.positions - 1), n = position / plane,
+    // Each work-item reads windows of one position, whose index in the tile is index_across(ACROSS, ...).
+    const int tile_position = (int)get_local_id(0) & (TILE_COLUMNS - 1),
+              k_of_item = (int)get_local_id(0) / TILE_COLUMNS;
+    const int position = min(column + tile_position, d.positions - 1), n = position / plane,
               p = (position - n * plane) / d.columns;
     const int h_first = p * d.stride_h + d.first_h,
               w_first = (position - n * plane - p * d.columns) * d.stride_w + d.first_w;
     __global const STORED* image = x + x_offset + n * d.x_image + (long)group * d.channels * d.x_channel;
-    int c = (k_first + k_mine) / (d.taps_h * d.taps_w), i = (k_first + k_mine - c * d.taps_h * d.taps_w) / d.taps_w;
-    int j = k_first + k_mine - (c * d.taps_h + i) * d.taps_w;
+    int c = (k_first + k_of_item) / (d.taps_h * d.taps_w),
+        i = (k_first + k_of_item - c * d.taps_h * d.taps_w) / d.taps_w;
+    int j = k_first + k_of_item - (c * d.taps_h + i) * d.taps_w;
 
     REAL4 sum[4 * ROW_STRIPS][COLUMN_STRIPS];
     clear_sums(sum);
-    STORED a_held[ROWS_HELD], x_held[COLUMNS_HELD];
+    STORED a_registers[ROW_REGISTERS], x_registers[COLUMN_REGISTERS];
     // Loads the windows of a slice, and advances c, i and j to the next one.
-#define FETCH_WINDOWS                                                                                                 \
-    _Pragma("unroll") for (int e = 0; e < COLUMNS_HELD; ++e) {                                                        \
-        const int h = h_first + i * d.dilation_h, w = w_first + j * d.dilation_w;                                     \
-        const bool there = mine < width && k_mine + e * (ITEMS / TILE_COLUMNS) < steps && (uint)h < (uint)d.height && \
-                           (uint)w < (uint)d.width;                                                                   \
-        x_held[e] = there ? image[c * d.x_channel + h * d.width + w] : (STORED)0;                                     \
-        j += d.jump_w;                                                                                                \
-        i += d.jump_h;                                                                                                \
-        c += d.jump_c;                                                                                                \
-        if (j >= d.taps_w) j -= d.taps_w, ++i;                                                                        \
-        if (i >= d.taps_h) i -= d.taps_h, ++c;                                                                        \
+#define FETCH_WINDOWS                                                                                  \
+    _Pragma("unroll") for (int e = 0; e < COLUMN_REGISTERS; ++e) {                                     \
+        const int h = h_first + i * d.dilation_h, w = w_first + j * d.dilation_w;                      \
+        const bool inside = tile_position < width && k_of_item + e * (ITEMS / TILE_COLUMNS) < steps && \
+                            (uint)h < (uint)d.height && (uint)w < (uint)d.width;                       \
+        x_registers[e] = inside ? image[c * d.x_channel + h * d.width + w] : (STORED)0;                \
+        j += d.jump_w;                                                                                 \
+        i += d.jump_h;                                                                                 \
+        c += d.jump_c;                                                                                 \
+        if (j >= d.taps_w) j -= d.taps_w, ++i;                                                         \
+        if (i >= d.taps_h) i -= d.taps_h, ++c;                                                         \
     }
-    fetch_rows(a_held, a, d.a_across, d.a_along, height, min(SLICE, steps));
+    fetch_rows(a_registers, a, d.a_across, d.a_along, height, min(SLICE, steps));
     FETCH_WINDOWS
-    put_rows(a_held, left[0]);
-    put_columns(x_held, right[0]);
+    put_rows(a_registers, left[0]);
+    put_columns(x_registers, right[0]);
     barrier(CLK_LOCAL_MEM_FENCE);
-    for (int now = 0; steps > 0; now ^= 1) {
+    for (int current = 0; steps > 0; current ^= 1) {
         steps -= SLICE;
         a += SLICE * d.a_along;
         if (steps > 0) {
-            fetch_rows(a_held, a, d.a_across, d.a_along, height, min(SLICE, steps));
+            fetch_rows(a_registers, a, d.a_across, d.a_along, height, min(SLICE, steps));
             FETCH_WINDOWS
         }
-        multiply_slices(sum, left[now], right[now]);
+        multiply_slices(sum, left[current], right[current]);
         if (steps > 0) {
-            put_rows(a_held, left[now ^ 1]);
-            put_columns(x_held, right[now ^ 1]);
+            put_rows(a_registers, left[current ^ 1]);
+            put_columns(x_registers, right[current ^ 1]);
         }
         barrier(CLK_LOCAL_MEM_FENCE);
     }
@@ -163,9 +173,9 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv2d_implicit
 #endif
     }
 }
-#elif STAGE == 1
-#define STREAMS_HELD (8 * TILE_COLUMNS / ITEMS)
-#define FILTERS_HELD (8 * TILE_ROWS / ITEMS)
+#elif STAGE == STAGE_BACKWARD_WEIGHTS
+#define STREAM_REGISTERS (8 * TILE_COLUMNS / ITEMS)
+#define FILTER_REGISTERS (8 * TILE_ROWS / ITEMS)
 
 // Here columns are the streams (c, i, j), and k the positions.
 // global size ITEMS * row_tiles * column_tiles * groups * parts
@@ -184,15 +194,15 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv2d_implicit
     dout += dout_offset + (long)(group * d.filters + row) * d.out_channel;
 
     // Each work-item reads every eighth position, contiguous between neighbouring work-items, of some streams and some
-    // filters, as in place_across(ALONG, ...).
-    const int mine = (int)get_local_id(0) >> 3;
+    // filters, as in index_across(ALONG, ...).
+    const int tile_position = (int)get_local_id(0) >> 3;
     int position = part * d.each + ((int)get_local_id(0) & 7), n = position / (d.rows * d.columns);
     int p = (position - n * d.rows * d.columns) / d.columns, q = position - (n * d.rows + p) * d.columns;
-    int stream_h[STREAMS_HELD], stream_w[STREAMS_HELD];
-    long stream[STREAMS_HELD];
+    int stream_h[STREAM_REGISTERS], stream_w[STREAM_REGISTERS];
+    long stream[STREAM_REGISTERS];
 #pragma unroll
-    for (int e = 0; e < STREAMS_HELD; ++e) {
-        const int at = min(column + mine + e * (ITEMS / 8), streams - 1), c = at / (d.taps_h * d.taps_w),
+    for (int e = 0; e < STREAM_REGISTERS; ++e) {
+        const int at = min(column + tile_position + e * (ITEMS / 8), streams - 1), c = at / (d.taps_h * d.taps_w),
                   i = (at - c * d.taps_h * d.taps_w) / d.taps_w;
         stream_h[e] = d.first_h + i * d.dilation_h;
         stream_w[e] = d.first_w + (at - (c * d.taps_h + i) * d.taps_w) * d.dilation_w;
@@ -201,43 +211,44 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv2d_implicit
 
     REAL4 sum[4 * ROW_STRIPS][COLUMN_STRIPS];
     clear_sums(sum);
-    STORED dout_held[ROWS_HELD], x_held[COLUMNS_HELD];
+    STORED dout_registers[ROW_REGISTERS], x_registers[COLUMN_REGISTERS];
     // Loads a slice of both operands, and advances n, p and q to the next one.
-#define FETCH_POSITIONS                                                                                    \
-    _Pragma("unroll") for (int turn = 0; turn < SLICE / 8; ++turn) {                                       \
-        const bool live = position < end;                                                                  \
-        __global const STORED* from = dout + n * d.out_image + p * d.columns + q;                          \
-        _Pragma("unroll") for (int e = 0; e < FILTERS_HELD; ++e) {                                         \
-            const int r = mine + e * (ITEMS / 8);                                                          \
-            dout_held[turn * FILTERS_HELD + e] = live && r < height ? from[r * d.out_channel] : (STORED)0; \
-        }                                                                                                  \
-        const int h_at = p * d.stride_h, w_at = q * d.stride_w;                                            \
-        const long at = n * d.x_image + h_at * d.width + w_at;                                             \
-        _Pragma("unroll") for (int e = 0; e < STREAMS_HELD; ++e) {                                         \
-            const int h = h_at + stream_h[e], w = w_at + stream_w[e];                                      \
-            const bool there =                                                                             \
-                live && mine + e * (ITEMS / 8) < width && h >= 0 && h < d.height && w >= 0 && w < d.width; \
-            x_held[turn * STREAMS_HELD + e] = there ? x[at + stream[e]] : (STORED)0;                       \
-        }                                                                                                  \
-        position += 8;                                                                                     \
-        q += d.jump_w;                                                                                     \
-        p += d.jump_h;                                                                                     \
-        n += d.jump_c;                                                                                     \
-        if (q >= d.columns) q -= d.columns, ++p;                                                           \
-        if (p >= d.rows) p -= d.rows, ++n;                                                                 \
+#define FETCH_POSITIONS                                                                                          \
+    _Pragma("unroll") for (int step = 0; step < SLICE / 8; ++step) {                                             \
+        const bool in_range = position < end;                                                                    \
+        __global const STORED* from = dout + n * d.out_image + p * d.columns + q;                                \
+        _Pragma("unroll") for (int e = 0; e < FILTER_REGISTERS; ++e) {                                           \
+            const int r = tile_position + e * (ITEMS / 8);                                                       \
+            dout_registers[step * FILTER_REGISTERS + e] =                                                        \
+                in_range && r < height ? from[r * d.out_channel] : (STORED)0;                                    \
+        }                                                                                                        \
+        const int h_at = p * d.stride_h, w_at = q * d.stride_w;                                                  \
+        const long at = n * d.x_image + h_at * d.width + w_at;                                                   \
+        _Pragma("unroll") for (int e = 0; e < STREAM_REGISTERS; ++e) {                                           \
+            const int h = h_at + stream_h[e], w = w_at + stream_w[e];                                            \
+            const bool inside = in_range && tile_position + e * (ITEMS / 8) < width && h >= 0 && h < d.height && \
+                                w >= 0 && w < d.width;                                                           \
+            x_registers[step * STREAM_REGISTERS + e] = inside ? x[at + stream[e]] : (STORED)0;                   \
+        }                                                                                                        \
+        position += 8;                                                                                           \
+        q += d.jump_w;                                                                                           \
+        p += d.jump_h;                                                                                           \
+        n += d.jump_c;                                                                                           \
+        if (q >= d.columns) q -= d.columns, ++p;                                                                 \
+        if (p >= d.rows) p -= d.rows, ++n;                                                                       \
     }
     int steps = end - part * d.each;
     FETCH_POSITIONS
-    put_rows(dout_held, left[0]);
-    put_columns(x_held, right[0]);
+    put_rows(dout_registers, left[0]);
+    put_columns(x_registers, right[0]);
     barrier(CLK_LOCAL_MEM_FENCE);
-    for (int now = 0; steps > 0; now ^= 1) {
+    for (int current = 0; steps > 0; current ^= 1) {
         steps -= SLICE;
         if (steps > 0) FETCH_POSITIONS
-        multiply_slices(sum, left[now], right[now]);
+        multiply_slices(sum, left[current], right[current]);
         if (steps > 0) {
-            put_rows(dout_held, left[now ^ 1]);
-            put_columns(x_held, right[now ^ 1]);
+            put_rows(dout_registers, left[current ^ 1]);
+            put_columns(x_registers, right[current ^ 1]);
         }
         barrier(CLK_LOCAL_MEM_FENCE);
     }
@@ -261,7 +272,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv2d_implicit
         }
     }
 }
-#elif STAGE == 2
+#elif STAGE == STAGE_FLIP
 struct Flip {
     int channels, filters;     // rows and channels of the sum: input and output channels per group of the convolution
     int taps, taps_h, taps_w;  // of the filter; of this phase

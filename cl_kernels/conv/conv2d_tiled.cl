@@ -10,13 +10,14 @@
 // the phase. For backward_input the input is the gradient of the output, weights are flipped and transposed (by
 // conv2d_tiled_pack), and a stride gives one launch per phase of x.
 //
-// A work-group computes a tile of OCB output channels times NV * RUN positions in registers; in simd style it processes
-// `tiles_each` tiles one after the other. The weights are packed as [block of OCB channels][c][t][OCB].
+// A work-group computes a tile of TILE_CHANNELS output channels times VECTORS * RUN positions in registers; in simd
+// style it processes `tiles_each` tiles one after the other. The weights are packed as [block of TILE_CHANNELS
+// channels][c][t][TILE_CHANNELS].
 //
-//   OCB       output channels per tile
-//   NV        vectors of positions per tile. OCB * NV + NV + 1 vectors must fit in the registers
-//             (src/ops/conv/conv2d_tiled.cpp chooses both by a cost model)
-//   MAX_TAPS  capacity of the tables of taps
+//   TILE_CHANNELS       output channels per tile
+//   VECTORS             vectors of positions per tile. TILE_CHANNELS * VECTORS + VECTORS + 1 vectors must fit in the
+//             registers (src/ops/conv/conv2d_tiled.cpp chooses both by a cost model)
+//   MAX_TAPS            capacity of the tables of taps
 //   REAL, VW, GROUP (vectors.clh); GROUP is 1 in simd style
 //
 // Offsets of taps are read from tables in simd style and computed in simt style (taps.clh).
@@ -27,20 +28,22 @@ struct Pack {
     long group_step, filter_step,
         channel_step;       // strides of the weights between groups, and output and input channels of this sum
     int channels, filters;  // input and output channels per group
-    int blocks;             // of OCB output channels, per group
+    int blocks;             // of TILE_CHANNELS output channels, per group
     int taps;
     int first, step_h, step_w,
-        across;  // index of tap (i, j) = (t / across, the rest) in the filter: first + i * step_h + j * step_w
+        taps_w;  // index of tap (i, j) = (t / across, the rest) in the filter: first + i * step_h + j * step_w
     int source[MAX_TAPS];  // index of tap t in the filter
 };
 
 #if GROUP == 1
-#define SOURCE(t) pack.source[t]
+#define FILTER_INDEX(t) pack.source[t]
 #else
-#define SOURCE(t) (pack.first + (t) / pack.across * pack.step_h + ((t) - (t) / pack.across * pack.across) * pack.step_w)
+#define FILTER_INDEX(t) \
+    (pack.first + (t) / pack.taps_w * pack.step_h + ((t) - (t) / pack.taps_w * pack.taps_w) * pack.step_w)
 #endif
 
-// packed[group][block][c][t][i] = weight of output channel block * OCB + i, 0 past the last. A work-item packs one c.
+// packed[group][block][c][t][i] = weight of output channel block * TILE_CHANNELS + i, 0 past the last. A work-item
+// packs one c.
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void conv2d_tiled_pack(
     const struct Pack pack, const long count, __global const REAL* restrict weight, const long weight_offset,
     __global REAL* restrict packed, const long packed_offset) {
@@ -48,13 +51,14 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void conv2d_tiled_pa
     if (item >= count) return;
     const long block = item / pack.channels;
     const long group = block / pack.blocks;
-    const int first = (int)(block - group * pack.blocks) * OCB;
+    const int first = (int)(block - group * pack.blocks) * TILE_CHANNELS;
     __global const REAL* from =
         weight + weight_offset + group * pack.group_step + (item - block * pack.channels) * pack.channel_step;
-    __global REAL* to = packed + packed_offset + item * pack.taps * OCB;
-    for (int i = 0; i < OCB; ++i)
+    __global REAL* to = packed + packed_offset + item * pack.taps * TILE_CHANNELS;
+    for (int i = 0; i < TILE_CHANNELS; ++i)
         for (int t = 0; t < pack.taps; ++t)
-            to[t * OCB + i] = first + i < pack.filters ? from[(first + i) * pack.filter_step + SOURCE(t)] : (REAL)0;
+            to[t * TILE_CHANNELS + i] =
+                first + i < pack.filters ? from[(first + i) * pack.filter_step + FILTER_INDEX(t)] : (REAL)0;
 }
 
 struct Tile {
@@ -62,13 +66,13 @@ struct Tile {
     long out_image, out_channel;  // the same of the output
     long out_first;               // offset of position (0, 0)
     int channels, filters;        // input and output channels per group
-    int blocks;                   // of OCB output channels, per group
+    int blocks;                   // of TILE_CHANNELS output channels, per group
     int groups, taps;
     int pitch, columns, flat;           // positions are f in [0, flat); those with f % pitch < columns are stored
     int tiles_each, parts;              // parts = tiles of an image / tiles_each, rounded up
     int out_row_step, out_column_step;  // strides between neighbouring positions of the output
     int has_bias;                       // 0: `bias` may be any buffer and is not read
-    int across;                         // taps along the horizontal axis
+    int taps_w;                         // taps along the horizontal axis
     struct TapAxis vertical, horizontal;
     int offset[MAX_TAPS];
 };
@@ -91,68 +95,68 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void conv2d_tiled(
     const long n = image_part / tile.parts;
     const int part = (int)(image_part - n * tile.parts);
     const int group = block / tile.blocks;
-    const int first = (block - group * tile.blocks) * OCB;  // output channel within its group
-    const int here = min(OCB, tile.filters - first);
+    const int first = (block - group * tile.blocks) * TILE_CHANNELS;  // output channel within its group
+    const int valid = min(TILE_CHANNELS, tile.filters - first);
     __global const REAL* image = x + x_offset + n * tile.x_image + (long)group * tile.channels * tile.x_channel;
-    __global const REAL* weights = packed + packed_offset + (long)block * tile.channels * tile.taps * OCB;
+    __global const REAL* weights = packed + packed_offset + (long)block * tile.channels * tile.taps * TILE_CHANNELS;
     __global REAL* result = out + out_offset + tile.out_first + n * tile.out_image +
                             (long)(group * tile.filters + first) * tile.out_channel;
 
 #if GROUP != 1
     __local int offset[MAX_TAPS];
     for (int t = get_local_id(0); t < tile.taps; t += GROUP)
-        offset[t] = taps_offset(tile.vertical, tile.horizontal, tile.across, t);
+        offset[t] = taps_offset(tile.vertical, tile.horizontal, tile.taps_w, t);
     barrier(CLK_LOCAL_MEM_FENCE);
 #endif
-    const int end = min(tile.flat, (part + 1) * tile.tiles_each * (NV * RUN));
-    for (int start = part * tile.tiles_each * (NV * RUN); start < end; start += NV * RUN) {
-        VEC sum[OCB][NV];
+    const int end = min(tile.flat, (part + 1) * tile.tiles_each * (VECTORS * RUN));
+    for (int start = part * tile.tiles_each * (VECTORS * RUN); start < end; start += VECTORS * RUN) {
+        VEC sum[TILE_CHANNELS][VECTORS];
 #pragma unroll
-        for (int i = 0; i < OCB; ++i) {
+        for (int i = 0; i < TILE_CHANNELS; ++i) {
             const VEC begin =
-                (VEC)(tile.has_bias ? bias[bias_offset + group * tile.filters + first + min(i, here - 1)] : (REAL)0);
+                (VEC)(tile.has_bias ? bias[bias_offset + group * tile.filters + first + min(i, valid - 1)] : (REAL)0);
 #pragma unroll
-            for (int v = 0; v < NV; ++v) sum[i][v] = begin;
+            for (int v = 0; v < VECTORS; ++v) sum[i][v] = begin;
         }
         __global const REAL* plane = image + start + get_local_id(0) * VW;
         __global const REAL* w = weights;
         for (int c = 0; c < tile.channels; ++c, plane += tile.x_channel)
-            for (int t = 0; t < tile.taps; ++t, w += OCB) {
+            for (int t = 0; t < tile.taps; ++t, w += TILE_CHANNELS) {
                 __global const REAL* from = plane + OFFSET(t);
-                VEC values[NV];
+                VEC values[VECTORS];
 #pragma unroll
-                for (int v = 0; v < NV; ++v) values[v] = VLOAD(from + v * RUN);
+                for (int v = 0; v < VECTORS; ++v) values[v] = VLOAD(from + v * RUN);
 #pragma unroll
-                for (int i = 0; i < OCB; ++i)
+                for (int i = 0; i < TILE_CHANNELS; ++i)
 #pragma unroll
-                    for (int v = 0; v < NV; ++v) sum[i][v] += (VEC)(w[i]) * values[v];
+                    for (int v = 0; v < VECTORS; ++v) sum[i][v] += (VEC)(w[i]) * values[v];
             }
 #if GROUP == 1
-        REAL rows[OCB][NV * VW];
+        REAL rows[TILE_CHANNELS][VECTORS * VW];
 #pragma unroll
-        for (int i = 0; i < OCB; ++i)
+        for (int i = 0; i < TILE_CHANNELS; ++i)
 #pragma unroll
-            for (int v = 0; v < NV; ++v) VSTORE(sum[i][v], rows[i] + v * VW);
-        const int stop = min(start + NV * VW, tile.flat);
+            for (int v = 0; v < VECTORS; ++v) VSTORE(sum[i][v], rows[i] + v * VW);
+        const int stop = min(start + VECTORS * VW, tile.flat);
         int p = start / tile.pitch, q = start - p * tile.pitch;
         for (int f = start; f < stop; f += tile.pitch - q, q = 0, ++p) {
             const int count = min(tile.columns - q, stop - f);
             __global REAL* to = result + (long)p * tile.out_row_step + (long)q * tile.out_column_step;
-            for (int i = 0; i < here; ++i, to += tile.out_channel)
+            for (int i = 0; i < valid; ++i, to += tile.out_channel)
                 if (tile.out_column_step == 1) store_run(rows[i] + (f - start), to, count, false);
                 else
                     for (int k = 0; k < count; ++k) to[(long)k * tile.out_column_step] = rows[i][f - start + k];
         }
 #else
 #pragma unroll
-        for (int v = 0; v < NV; ++v) {
+        for (int v = 0; v < VECTORS; ++v) {
             const int f = start + v * RUN + get_local_id(0);
             const int p = f / tile.pitch, q = f - p * tile.pitch;
             if (f >= tile.flat || q >= tile.columns) continue;
             __global REAL* to = result + (long)p * tile.out_row_step + (long)q * tile.out_column_step;
 #pragma unroll
-            for (int i = 0; i < OCB; ++i)
-                if (i < here) to[i * tile.out_channel] = sum[i][v];
+            for (int i = 0; i < TILE_CHANNELS; ++i)
+                if (i < valid) to[i * tile.out_channel] = sum[i][v];
         }
 #endif
     }

@@ -6,15 +6,15 @@
 // with zeros after their end, so that both are processed at all positions f in [0, flat) without a branch
 // (conv2d_tiled.cl). A pair (c, t) is called a stream; stream j = c * taps + t of a filter is its element j.
 //
-// A work-group computes a tile of OB output channels times TB streams, over `images_each` images of one chunk; each
-// chunk writes a partial result, and sum_partials (partial_sums.cl) adds them in order, so that results are
-// deterministic. In simt style the work-items of a group process neighbouring positions and reduce their sums in local
-// memory.
+// A work-group computes a tile of TILE_CHANNELS output channels times TILE_STREAMS streams, over `images_each` images
+// of one chunk; each chunk writes a partial result, and sum_partials (partial_sums.cl) adds them in order, so that
+// results are deterministic. In simt style the work-items of a group process neighbouring positions and reduce their
+// sums in local memory.
 //
-//   OB        output channels per tile
-//   TB        streams per tile. OB * TB + OB + 1 vectors must fit in the registers
-//             (src/ops/conv/conv2d_tiled_weights.cpp chooses both by a cost model)
-//   MAX_TAPS  capacity of the table of taps
+//   TILE_CHANNELS        output channels per tile
+//   TILE_STREAMS         streams per tile. TILE_CHANNELS * TILE_STREAMS + TILE_CHANNELS + 1 vectors must fit in the
+//             registers (src/ops/conv/conv2d_tiled_weights.cpp chooses both by a cost model)
+//   MAX_TAPS             capacity of the table of taps
 //   REAL, VW, GROUP (vectors.clh); GROUP is 1 in simd style
 #include "taps.clh"
 #include "vectors.clh"
@@ -28,7 +28,7 @@ struct Streams {
     int groups, taps;
     int flat;  // a multiple of RUN
     int images, images_each;
-    int across;  // taps along the horizontal axis
+    int taps_w;  // taps along the horizontal axis
     struct TapAxis vertical, horizontal;
     int offset[MAX_TAPS];
 };
@@ -42,7 +42,7 @@ struct Streams {
 
 #if GROUP == 1
 // Adds the lanes of a vector, lower half plus upper half at each step.
-static REAL lanes(VEC v) {
+static REAL sum_lanes(VEC v) {
     REAL part[VW];
     VSTORE(v, part);
 #pragma unroll
@@ -68,68 +68,68 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void conv2d_tiled_ba
 #if GROUP != 1
     __local int offset[MAX_TAPS];
     for (int t = get_local_id(0); t < d.taps; t += GROUP)
-        offset[t] = taps_offset(d.vertical, d.horizontal, d.across, t);
+        offset[t] = taps_offset(d.vertical, d.horizontal, d.taps_w, t);
     barrier(CLK_LOCAL_MEM_FENCE);
 #endif
     // Past the last stream or output channel, that one is computed again and not stored.
-    long stream[TB];
+    long stream[TILE_STREAMS];
 #pragma unroll
-    for (int j = 0; j < TB; ++j) {
-        const int at = min(stream_block * TB + j, streams - 1);
+    for (int j = 0; j < TILE_STREAMS; ++j) {
+        const int at = min(stream_block * TILE_STREAMS + j, streams - 1);
         const int c = at / d.taps;
         stream[j] = (group * d.channels + c) * d.x_channel + OFFSET(at - c * d.taps);
     }
-    long row[OB];
+    long row[TILE_CHANNELS];
 #pragma unroll
-    for (int i = 0; i < OB; ++i)
-        row[i] = (group * d.filters + min(filter_block * OB + i, d.filters - 1)) * d.dout_channel;
+    for (int i = 0; i < TILE_CHANNELS; ++i)
+        row[i] = (group * d.filters + min(filter_block * TILE_CHANNELS + i, d.filters - 1)) * d.dout_channel;
 
-    VEC sum[OB][TB];
+    VEC sum[TILE_CHANNELS][TILE_STREAMS];
 #pragma unroll
-    for (int i = 0; i < OB; ++i)
+    for (int i = 0; i < TILE_CHANNELS; ++i)
 #pragma unroll
-        for (int j = 0; j < TB; ++j) sum[i][j] = (VEC)(0);
+        for (int j = 0; j < TILE_STREAMS; ++j) sum[i][j] = (VEC)(0);
     const int last = min(d.images, (chunk + 1) * d.images_each);
     for (int n = chunk * d.images_each; n < last; ++n) {
         __global const REAL* from_x = x + x_offset + n * d.x_image + get_local_id(0) * VW;
         __global const REAL* from_dout = dout + dout_offset + n * d.dout_image + get_local_id(0) * VW;
         for (int f = 0; f < d.flat; f += RUN) {
-            VEC gradients[OB];
+            VEC gradients[TILE_CHANNELS];
 #pragma unroll
-            for (int i = 0; i < OB; ++i) gradients[i] = VLOAD(from_dout + row[i] + f);
+            for (int i = 0; i < TILE_CHANNELS; ++i) gradients[i] = VLOAD(from_dout + row[i] + f);
 #pragma unroll
-            for (int j = 0; j < TB; ++j) {
+            for (int j = 0; j < TILE_STREAMS; ++j) {
                 const VEC value = VLOAD(from_x + stream[j] + f);
 #pragma unroll
-                for (int i = 0; i < OB; ++i) sum[i][j] += gradients[i] * value;
+                for (int i = 0; i < TILE_CHANNELS; ++i) sum[i][j] += gradients[i] * value;
             }
         }
     }
 
     __global REAL* result = partials + partials_offset + chunk * d.partial + (long)group * d.filters * streams;
-    const int first_filter = filter_block * OB, first_stream = stream_block * TB;
+    const int first_filter = filter_block * TILE_CHANNELS, first_stream = stream_block * TILE_STREAMS;
 #if GROUP == 1
 #pragma unroll
-    for (int i = 0; i < OB; ++i)
+    for (int i = 0; i < TILE_CHANNELS; ++i)
 #pragma unroll
-        for (int j = 0; j < TB; ++j) {
-            const REAL total = lanes(sum[i][j]);
+        for (int j = 0; j < TILE_STREAMS; ++j) {
+            const REAL total = sum_lanes(sum[i][j]);
             if (first_filter + i < d.filters && first_stream + j < streams)
                 result[(long)(first_filter + i) * streams + first_stream + j] = total;
         }
 #else
     // Padded by one column, so that items that add up different rows access different banks.
-    __local REAL shared[OB * TB][GROUP + 1];
+    __local REAL shared[TILE_CHANNELS * TILE_STREAMS][GROUP + 1];
 #pragma unroll
-    for (int i = 0; i < OB; ++i)
+    for (int i = 0; i < TILE_CHANNELS; ++i)
 #pragma unroll
-        for (int j = 0; j < TB; ++j) shared[i * TB + j][get_local_id(0)] = sum[i][j];
+        for (int j = 0; j < TILE_STREAMS; ++j) shared[i * TILE_STREAMS + j][get_local_id(0)] = sum[i][j];
     barrier(CLK_LOCAL_MEM_FENCE);
-    for (int k = get_local_id(0); k < OB * TB; k += GROUP) {
+    for (int k = get_local_id(0); k < TILE_CHANNELS * TILE_STREAMS; k += GROUP) {
         REAL total = 0;
         for (int item = 0; item < GROUP; ++item) total += shared[k][item];
-        const int i = k / TB;
-        const int o = first_filter + i, at = first_stream + k - i * TB;
+        const int i = k / TILE_STREAMS;
+        const int o = first_filter + i, at = first_stream + k - i * TILE_STREAMS;
         if (o < d.filters && at < streams) result[(long)o * streams + at] = total;
     }
 #endif

@@ -9,8 +9,11 @@
 // with dout for x and flipped, transposed weights.
 //
 //   ROWS, COLUMNS  register tile of the product
-//   STAGE          0 weights, 1 input, 2 output transform
+//   STAGE          STAGE_WEIGHTS, STAGE_INPUT or STAGE_OUTPUT: which operand is transformed
 //   REAL, VW       element type and vector width (vectors.clh)
+#define STAGE_WEIGHTS 0
+#define STAGE_INPUT 1
+#define STAGE_OUTPUT 2
 #define GROUP 1
 #include "noinline.clh"
 #include "vectors.clh"
@@ -24,17 +27,17 @@ struct Winograd {
     long element;                      // stride between elements of tiles in the buffer that is written or read
     long first;                        // tile of column 0
     int channels, filters;
-    int height, width;       // of x
-    int rows, columns;       // of out
-    int before_h, before_w;  // zero rows and columns before x
-    int tiles_h, tiles_w;    // per image
-    int count, panels;       // tiles, and panels of them
-    int each;                // channels, or filters, per work-item
+    int height, width;      // of x
+    int rows, columns;      // of out
+    int pad_top, pad_left;  // zero rows and columns before x
+    int tiles_h, tiles_w;   // per image
+    int count, panels;      // tiles, and panels of them
+    int each;               // channels, or filters, per work-item
     int flip, has_bias;
     int unused;  // avoids padding of the struct
 };
 
-#if STAGE == 0
+#if STAGE == STAGE_WEIGHTS
 
 // Applies G to three vectors.
 static void transform_weights(const VEC* from, const int step, VEC* to, const int to_step) {
@@ -68,22 +71,22 @@ NOINLINE void conv2d_winograd2_weights_part(const size_t id0, const size_t id1, 
 #pragma unroll
             for (int i = 0; i < 9; ++i) rows[i][e] = from[i];
         }
-        VEC w[9], half_way[3 * N], result[N];
+        VEC w[9], intermediate[3 * N], result[N];
 #pragma unroll
         for (int i = 0; i < 9; ++i) w[i] = VLOAD(rows[d.flip ? 8 - i : i]);
 #pragma unroll
-        for (int i = 0; i < 3; ++i) transform_weights(w + i, 3, half_way + i, 3);
+        for (int i = 0; i < 3; ++i) transform_weights(w + i, 3, intermediate + i, 3);
 #pragma unroll
         for (int i = 0; i < N; ++i) {
-            transform_weights(half_way + i * 3, 1, result, 1);
+            transform_weights(intermediate + i * 3, 1, result, 1);
 #pragma unroll
             for (int j = 0; j < N; ++j) {
-                __global REAL* there = to + (i * N + j) * element + f;
-                if (f + VW <= end) VSTORE(result[j], there);
+                __global REAL* target = to + (i * N + j) * element + f;
+                if (f + VW <= end) VSTORE(result[j], target);
                 else {
-                    REAL one[VW];
-                    VSTORE(result[j], one);
-                    for (int e = 0; e < end - f; ++e) there[e] = one[e];
+                    REAL values[VW];
+                    VSTORE(result[j], values);
+                    for (int e = 0; e < end - f; ++e) target[e] = values[e];
                 }
             }
         }
@@ -106,13 +109,13 @@ struct Run {
     int n, row, tile;    // image, row, and index in the row of the first tile
 };
 
-static int cut_runs(const struct Winograd* d, const int panel, struct Run* runs) {
-    const int plane = d->tiles_h * d->tiles_w, here = min(COLUMNS, d->count - panel * COLUMNS);
+static int find_runs(const struct Winograd* d, const int panel, struct Run* runs) {
+    const int plane = d->tiles_h * d->tiles_w, valid = min(COLUMNS, d->count - panel * COLUMNS);
     const long first = d->first + (long)panel * COLUMNS;
     int n = (int)(first / plane), rest = (int)(first - (long)n * plane), row = rest / d->tiles_w,
         tile = rest - row * d->tiles_w, count = 0;
-    for (int column = 0; column < here;) {
-        const int length = min(min(d->tiles_w - tile, here - column), VW);
+    for (int column = 0; column < valid;) {
+        const int length = min(min(d->tiles_w - tile, valid - column), VW);
         runs[count].column = column;
         runs[count].length = length;
         runs[count].n = n;
@@ -129,15 +132,15 @@ static int cut_runs(const struct Winograd* d, const int panel, struct Run* runs)
     return count;
 }
 
-#if STAGE == 1
+#if STAGE == STAGE_INPUT
 
 // Loads VW elements of a row of x from column w, zeros outside; `at` is the index of column w in x.
 static VEC load_row(const struct Winograd* d, __global const REAL* x, const long at, const long x_end, const int w) {
     if (w >= d->width || w + VW <= 0) return (VEC)(0);
     if (at < 0 || at + VW > x_end) {
-        REAL one[VW];
-        for (int e = 0; e < VW; ++e) one[e] = w + e >= 0 && w + e < d->width ? x[at + e] : (REAL)0;
-        return VLOAD(one);
+        REAL values[VW];
+        for (int e = 0; e < VW; ++e) values[e] = w + e >= 0 && w + e < d->width ? x[at + e] : (REAL)0;
+        return VLOAD(values);
     }
     const VEC value = VLOAD(x + at);
     if (w >= 0 && w + VW <= d->width) return value;
@@ -156,22 +159,22 @@ static void transform_input(const VEC* from, const int step, VEC* to, const int 
 
 // packed[element][panel of COLUMNS tiles][c][COLUMNS]. global size (ceil(channels / each), panels)
 NOINLINE void conv2d_winograd2_input_part(const size_t id0, const size_t id1, const struct Winograd args,
-                                          __local REAL* restrict around, __global const REAL* restrict x,
+                                          __local REAL* restrict neighbourhood, __global const REAL* restrict x,
                                           const long x_offset, __global REAL* restrict packed,
                                           const long packed_offset) {
     const struct Winograd d = args;
     struct Run runs[COLUMNS];
-    // `around` has row i, column j of the elements around each tile. A vector has neighbouring tiles; elements past a
-    // run are overwritten by the next run.
-    const int panel = id1, count = cut_runs(&d, panel, runs), end = min(d.channels, (int)(id0 + 1) * d.each);
+    // `neighbourhood` has row i, column j of the elements around each tile. A vector has neighbouring tiles; elements
+    // past a run are overwritten by the next run.
+    const int panel = id1, count = find_runs(&d, panel, runs), end = min(d.channels, (int)(id0 + 1) * d.each);
     const long element = d.element;
-    for (int i = 0; i < N * N * (COLUMNS + VW); i += VW) VSTORE((VEC)(0), around + i);
+    for (int i = 0; i < N * N * (COLUMNS + VW); i += VW) VSTORE((VEC)(0), neighbourhood + i);
     for (int c = id0 * d.each; c < end; ++c) {
         for (int k = 0; k < count; ++k) {
-            const int w = runs[k].tile * TILE - d.before_w;
+            const int w = runs[k].tile * TILE - d.pad_left;
 #pragma unroll 1
             for (int i = 0; i < N; ++i) {
-                const int h = runs[k].row * TILE - d.before_h + i;
+                const int h = runs[k].row * TILE - d.pad_top + i;
                 VEC columns[N];
                 if (h < 0 || h >= d.height) {
 #pragma unroll
@@ -189,22 +192,23 @@ NOINLINE void conv2d_winograd2_input_part(const size_t id0, const size_t id1, co
                     columns[3] = ODD(e, f);
                 }
 #pragma unroll
-                for (int j = 0; j < N; ++j) VSTORE(columns[j], around + (i * N + j) * (COLUMNS + VW) + runs[k].column);
+                for (int j = 0; j < N; ++j)
+                    VSTORE(columns[j], neighbourhood + (i * N + j) * (COLUMNS + VW) + runs[k].column);
             }
         }
         __global REAL* to = packed + packed_offset + ((long)panel * d.channels + c) * COLUMNS;
         for (int v = 0; v < COLUMNS; v += VW) {
-            VEC half_way[N * N], result[N];
+            VEC intermediate[N * N], result[N];
 #pragma unroll
             for (int i = 0; i < N; ++i) {
                 VEC row[N];
 #pragma unroll
-                for (int j = 0; j < N; ++j) row[j] = VLOAD(around + (i * N + j) * (COLUMNS + VW) + v);
-                transform_input(row, 1, half_way + i * N, 1);
+                for (int j = 0; j < N; ++j) row[j] = VLOAD(neighbourhood + (i * N + j) * (COLUMNS + VW) + v);
+                transform_input(row, 1, intermediate + i * N, 1);
             }
 #pragma unroll
             for (int j = 0; j < N; ++j) {
-                transform_input(half_way + j, N, result, 1);
+                transform_input(intermediate + j, N, result, 1);
 #pragma unroll
                 for (int i = 0; i < N; ++i) VSTORE(result[i], to + (i * N + j) * element + v);
             }
@@ -213,9 +217,10 @@ NOINLINE void conv2d_winograd2_input_part(const size_t id0, const size_t id1, co
 }
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd2_input(
-    const struct Winograd args, __local REAL* restrict around, __global const REAL* restrict x, const long x_offset,
-    __global REAL* restrict packed, const long packed_offset) {
-    conv2d_winograd2_input_part(get_global_id(0), get_global_id(1), args, around, x, x_offset, packed, packed_offset);
+    const struct Winograd args, __local REAL* restrict neighbourhood, __global const REAL* restrict x,
+    const long x_offset, __global REAL* restrict packed, const long packed_offset) {
+    conv2d_winograd2_input_part(get_global_id(0), get_global_id(1), args, neighbourhood, x, x_offset, packed,
+                                packed_offset);
 }
 
 #else
@@ -235,23 +240,23 @@ NOINLINE void conv2d_winograd2_output_part(const size_t id0, const size_t id1, c
                                            const long bias_offset) {
     const struct Winograd d = args;
     struct Run runs[COLUMNS];
-    const int panel = id1, count = cut_runs(&d, panel, runs), end = min(d.filters, (int)(id0 + 1) * d.each);
+    const int panel = id1, count = find_runs(&d, panel, runs), end = min(d.filters, (int)(id0 + 1) * d.each);
     const long pitch = (long)d.panels * COLUMNS, element = d.element;
     for (int o = id0 * d.each; o < end; ++o) {
         __global const REAL* from = product + product_offset + o * pitch + panel * COLUMNS;
         const VEC begin = (VEC)(d.has_bias ? bias[bias_offset + o] : (REAL)0);
         for (int v = 0; v < COLUMNS; v += VW) {
-            VEC half_way[TILE * N], result[TILE];
+            VEC intermediate[TILE * N], result[TILE];
 #pragma unroll
             for (int j = 0; j < N; ++j) {
                 VEC column[N];
 #pragma unroll
                 for (int i = 0; i < N; ++i) column[i] = VLOAD(from + (i * N + j) * element + v);
-                transform_output(column, 1, half_way + j, N);
+                transform_output(column, 1, intermediate + j, N);
             }
 #pragma unroll
             for (int i = 0; i < TILE; ++i) {
-                transform_output(half_way + i * N, 1, result, 1);
+                transform_output(intermediate + i * N, 1, result, 1);
 #pragma unroll
                 for (int j = 0; j < TILE; ++j) VSTORE(result[j] + begin, results + (i * TILE + j) * (COLUMNS + VW) + v);
             }
@@ -273,16 +278,16 @@ NOINLINE void conv2d_winograd2_output_part(const size_t id0, const size_t id1, c
                     const int rest = inside - v * VW;
                     if (rest >= VW) VSTORE(part[v], to + v * VW);
                     else if (rest > 0) {
-                        REAL one[VW];
-                        VSTORE(part[v], one);
+                        REAL values[VW];
+                        VSTORE(part[v], values);
                         int e = 0;
 #if VW > 8
-                        if (rest & 8) vstore8(vload8(0, one), 0, to + v * VW), e = 8;
+                        if (rest & 8) vstore8(vload8(0, values), 0, to + v * VW), e = 8;
 #endif
 #if VW > 4
-                        if (rest & 4) vstore4(vload4(0, one + e), 0, to + v * VW + e), e += 4;
+                        if (rest & 4) vstore4(vload4(0, values + e), 0, to + v * VW + e), e += 4;
 #endif
-                        for (; e < rest; ++e) to[v * VW + e] = one[e];
+                        for (; e < rest; ++e) to[v * VW + e] = values[e];
                     }
                 }
             }

@@ -11,10 +11,13 @@
 // inputs[element][tile][channel], multiplies these with the transformed weights, COLUMNS filters at a time, into
 // products[element][tile][COLUMNS], and transforms the products back, all within the L2 cache.
 //
-//   STAGE          0 weights, 1 everything else, 2 everything: each work-item transforms the weights itself, if that is
-//                  cheap compared with the rest
-//   ROWS, COLUMNS  register tile of the product: tiles, and filters; not for STAGE 0
+//   STAGE          STAGE_WEIGHTS: transforms weights; STAGE_PACKED: everything else; STAGE_OWN_WEIGHTS: everything,
+//                  each work-item transforms the weights itself, if that is cheap compared with the rest
+//   ROWS, COLUMNS  register tile of the product: tiles, and filters; not for STAGE_WEIGHTS
 //   REAL, VW       element type and vector width (vectors.clh)
+#define STAGE_WEIGHTS 0
+#define STAGE_PACKED 1
+#define STAGE_OWN_WEIGHTS 2
 #define GROUP 1
 #include "winograd4.clh"
 #include "epilogue_stored.clh"
@@ -27,13 +30,13 @@ struct Winograd {
     int images, channels, filters;
     int height, width;                         // of x
     int rows, columns;                         // of out
-    int before_h, before_w;                    // zero rows and columns before x; negative: that many are skipped
+    int pad_top, pad_left;                     // zero rows and columns before x; negative: that many are skipped
     int images_each, tile_rows, tile_columns;  // per unit
     int units_h, units_w, units;               // per image, or several; in total
-    int pitch, held;                           // columns and rows of x in local memory
+    int pitch, grid_rows;                      // columns and rows of x in local memory
     int padded_channels;                       // of inputs
     int weight_element, input_element, product_element;  // strides between elements
-    int slice;  // inputs and products of a work-item, with STAGE 2 also weights
+    int slice;  // inputs and products of a work-item, with STAGE_OWN_WEIGHTS also weights
     int parts;  // parts of the filters: each unit is processed once per part
     int block;  // COLUMNS
     int flat;   // a unit covers whole rows of x, which are read as one run
@@ -41,50 +44,51 @@ struct Winograd {
     int unused;  // avoids padding of the struct
 };
 
-#if STAGE != 1
+#if STAGE != STAGE_PACKED
 // Applies G to three vectors.
 static void transform_weights(const VEC a, const VEC b, const VEC c, VEC* to) {
-    const VEC even = a + c, wide = a * REAL_C(0.041666666666666666) + c * REAL_C(0.16666666666666666),
+    const VEC even = a + c, scaled = a * REAL_C(0.041666666666666666) + c * REAL_C(0.16666666666666666),
               odd = b * REAL_C(0.083333333333333333);
     to[0] = a * REAL_C(0.25);
     to[1] = (even + b) * REAL_C(-0.16666666666666666);
     to[2] = (even - b) * REAL_C(-0.16666666666666666);
-    to[3] = wide + odd;
-    to[4] = wide - odd;
+    to[3] = scaled + odd;
+    to[4] = scaled - odd;
     to[5] = c;
 }
 
 // Channels whose weights are read before the first is transformed: loads would stall on stores to the same offset of
 // another page (4K aliasing).
-#define CHANNELS 7
+#define CHANNELS_PER_LOAD 7
 
 // Loads the weights of `count` channels from c and VW filters from f: taps[channel][9][VW].
-NOINLINE void filters_in(const struct Winograd* d, __global const REAL* weight, const int c, const int count,
-                         const int f, __local REAL* taps, __local const int* places) {
-    const int here = min(VW, d->filters - f);
+NOINLINE void load_filters(const struct Winograd* d, __global const REAL* weight, const int c, const int count,
+                           const int f, __local REAL* taps, __local const int* offsets) {
+    const int valid = min(VW, d->filters - f);
     long from = c * d->weight_channel + f * d->weight_filter;
     if (d->weight_channel == 9) {  // contiguous channels
-        load_run_channels_last(weight + from, d->weight_filter, here, count * 9, taps, places);
+        load_run_channels_last(weight + from, d->weight_filter, valid, count * 9, taps, offsets);
         return;
     }
     for (int k = 0; k < count; ++k, from += d->weight_channel, taps += 9 * VW) {
-        const bool more = VW > 9 && from + (here - 1) * d->weight_filter + VW <=
-                                        d->weight_count;  // elements past the ninth are overwritten by the next channel
-        load_run_channels_last(weight + from, d->weight_filter, here, more ? VW : 9, taps, places);
+        const bool whole_vectors =
+            VW > 9 && from + (valid - 1) * d->weight_filter + VW <=
+                          d->weight_count;  // elements past the ninth are overwritten by the next channel
+        load_run_channels_last(weight + from, d->weight_filter, valid, whole_vectors ? VW : 9, taps, offsets);
     }
 }
 
 NOINLINE void transform_filters(__local const REAL* taps, const int flip, __global REAL* to, const long element) {
-    VEC half_way[3][6], result[6];
+    VEC intermediate[3][6], result[6];
 #pragma unroll
     for (int i = 0; i < 3; ++i) {
         const int row = flip ? 2 - i : i, left = flip ? 2 : 0;
         transform_weights(VLOAD(taps + (row * 3 + left) * VW), VLOAD(taps + (row * 3 + 1) * VW),
-                          VLOAD(taps + (row * 3 + 2 - left) * VW), half_way[i]);
+                          VLOAD(taps + (row * 3 + 2 - left) * VW), intermediate[i]);
     }
 #pragma unroll
     for (int j = 0; j < 6; ++j) {
-        transform_weights(half_way[0][j], half_way[1][j], half_way[2][j], result);
+        transform_weights(intermediate[0][j], intermediate[1][j], intermediate[2][j], result);
 #pragma unroll
         for (int i = 0; i < 6; ++i) VSTORE(result[i], to + (i * 6 + j) * element);
     }
@@ -92,17 +96,17 @@ NOINLINE void transform_filters(__local const REAL* taps, const int flip, __glob
 
 // packed[element][block of filters][channel][block]. global size (blocks, ceil(channels / each))
 NOINLINE void conv2d_winograd4_weights_part(const size_t id0, const size_t id1, const struct Winograd args,
-                                            const int each, __local REAL* restrict taps, __local int* restrict places,
+                                            const int each, __local REAL* restrict taps, __local int* restrict offsets,
                                             __global const REAL* restrict weight, __global REAL* restrict packed) {
     const struct Winograd d = args;
-    for (int t = 0; t < CHANNELS * 9 + VW; ++t) places[t] = t * VW;
+    for (int t = 0; t < CHANNELS_PER_LOAD * 9 + VW; ++t) offsets[t] = t * VW;
     const int end = min(d.channels, (int)(id1 + 1) * each);
     packed += id0 * (long)d.channels * d.block;
     for (int v = 0; v < d.block; v += VW) {
         const int f = id0 * d.block + v;
-        for (int c = id1 * each; c < end; c += CHANNELS) {
-            const int count = min(CHANNELS, end - c);
-            if (f < d.filters) filters_in(&d, weight, c, count, f, taps, places);
+        for (int c = id1 * each; c < end; c += CHANNELS_PER_LOAD) {
+            const int count = min(CHANNELS_PER_LOAD, end - c);
+            if (f < d.filters) load_filters(&d, weight, c, count, f, taps, offsets);
             else clear(taps, count * 9);  // read, and not stored
             for (int k = 0; k < count; ++k)
                 transform_filters(taps + k * 9 * VW, d.flip, packed + (long)(c + k) * d.block + v, d.weight_element);
@@ -110,18 +114,18 @@ NOINLINE void conv2d_winograd4_weights_part(const size_t id0, const size_t id1, 
     }
 }
 
-#if STAGE == 0
+#if STAGE == STAGE_WEIGHTS
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd4_weights(
-    const struct Winograd args, const int each, __local REAL* restrict taps, __local int* restrict places,
+    const struct Winograd args, const int each, __local REAL* restrict taps, __local int* restrict offsets,
     __global const REAL* restrict weight, const long weight_offset, __global REAL* restrict packed,
     const long packed_offset) {
-    conv2d_winograd4_weights_part(get_global_id(0), get_global_id(1), args, each, taps, places, weight + weight_offset,
+    conv2d_winograd4_weights_part(get_global_id(0), get_global_id(1), args, each, taps, offsets, weight + weight_offset,
                                   packed + packed_offset);
 }
 #endif
 #endif
 
-#if STAGE != 0
+#if STAGE != STAGE_WEIGHTS
 
 // Applies A' to six vectors.
 static void transform_output(const VEC* from, const int step, VEC* to, const int to_step) {
@@ -163,46 +167,46 @@ NOINLINE void multiply(__global const REAL* inputs, const int row, const int hei
             for (int v = 0; v < VECTORS; ++v) VSTORE(sum[i][v], products + i * COLUMNS + v * VW);
 }
 
-// Transforms and stores a tile of VW filters, `here` of which exist, with `high` x `wide` positions, to `out`.
-NOINLINE void tile_out(__global const REAL* products, const long element, const VEC begin, __global REAL* out,
-                       const long plane, const int pitch, const int here, const int high, const int wide) {
-    VEC half_way[24], result[16];
+// Transforms and stores a tile of VW filters, `valid` of which exist, with `height` x `width` positions, to `out`.
+NOINLINE void store_tile(__global const REAL* products, const long element, const VEC begin, __global REAL* out,
+                         const long plane, const int pitch, const int valid, const int height, const int width) {
+    VEC intermediate[24], result[16];
 #pragma unroll
     for (int j = 0; j < 6; ++j) {
         VEC column[6];
 #pragma unroll
         for (int i = 0; i < 6; ++i) column[i] = VLOAD(products + (i * 6 + j) * element);
-        transform_output(column, 1, half_way + j, 6);
+        transform_output(column, 1, intermediate + j, 6);
     }
 #pragma unroll
-    for (int i = 0; i < 4; ++i) transform_output(half_way + i * 6, 1, result + i * 4, 1);
-    const bool whole = high == 4 && wide == 4;
+    for (int i = 0; i < 4; ++i) transform_output(intermediate + i * 6, 1, result + i * 4, 1);
+    const bool full = height == 4 && width == 4;
 #pragma unroll
     for (int s = 0; s < 16 / VW; ++s) {  // tiles of VW / 4 rows
-        VEC square[VW];
+        VEC tile[VW];
 #pragma unroll
-        for (int e = 0; e < VW; ++e) square[e] = result[s * VW + e] + begin;
-        TRANSPOSE_TILE(VEC, VW, square)
+        for (int e = 0; e < VW; ++e) tile[e] = result[s * VW + e] + begin;
+        TRANSPOSE_TILE(VEC, VW, tile)
 #pragma unroll
         for (int c = 0; c < VW; ++c) {
-            if (c >= here) break;
-            REAL one[VW];
-            VSTORE(square[c], one);
+            if (c >= valid) break;
+            REAL values[VW];
+            VSTORE(tile[c], values);
             __global REAL* to = out + c * plane + s * (VW / 4) * pitch;
 #pragma unroll
             for (int i = 0; i < VW / 4; ++i, to += pitch) {
-                if (whole) vstore4(vload4(i, one), 0, to);
-                else if (s * (VW / 4) + i < high)
-                    for (int e = 0; e < wide; ++e) to[e] = one[i * 4 + e];
+                if (full) vstore4(vload4(i, values), 0, to);
+                else if (s * (VW / 4) + i < height)
+                    for (int e = 0; e < width; ++e) to[e] = values[i * 4 + e];
             }
         }
     }
 }
 
-// global size (groups): a work-item processes every groups-th pair of unit and part of the filters. With STAGE 2
-// `packed` is the original weights.
+// global size (groups): a work-item processes every groups-th pair of unit and part of the filters. With
+// STAGE_OWN_WEIGHTS `packed` is the original weights.
 NOINLINE void conv2d_winograd4_part(const size_t id0, const size_t groups, const struct Winograd args,
-                                    __local REAL* restrict grid, __local int* restrict places,
+                                    __local REAL* restrict grid, __local int* restrict offsets,
                                     __global const REAL* restrict x, const long x_offset,
                                     __global const REAL* restrict packed, const long packed_offset,
                                     __global REAL* restrict scratch, const long scratch_offset,
@@ -210,37 +214,38 @@ NOINLINE void conv2d_winograd4_part(const size_t id0, const size_t groups, const
                                     __global const REAL* restrict bias,
                                     const long bias_offset EPILOGUE_STORED_PARAMETERS) {
     const struct Winograd d = args;
-    const struct Grid seen = {d.height, d.width, d.held, d.pitch, d.flat};
+    const struct Grid shape = {d.height, d.width, d.grid_rows, d.pitch, d.flat};
     const int blocks = (d.filters + COLUMNS - 1) / COLUMNS;
     const long in_plane = (long)d.height * d.width, out_plane = (long)d.rows * d.columns;
     __global REAL* inputs = scratch + scratch_offset + id0 * (long)d.slice;
     __global REAL* products = inputs + (long)ELEMENTS * d.input_element;
-#if STAGE == 2
-    __global REAL* own = products + (long)ELEMENTS * d.product_element;
+#if STAGE == STAGE_OWN_WEIGHTS
+    __global REAL* own_weights = products + (long)ELEMENTS * d.product_element;
     for (int block = 0; block < blocks; ++block)
-        conv2d_winograd4_weights_part(block, 0, d, d.channels, grid, places, packed + packed_offset, own);
-    __global const REAL* weights = own;
+        conv2d_winograd4_weights_part(block, 0, d, d.channels, grid, offsets, packed + packed_offset, own_weights);
+    __global const REAL* weights = own_weights;
 #else
     __global const REAL* weights = packed + packed_offset;
 #endif
-    make_places(seen, d.before_w, places);
+    make_offsets(shape, d.pad_left, offsets);
     for (int id = id0; id < d.units * d.parts; id += groups) {
         const int unit = id / d.parts, part = id - unit * d.parts;
         const int image = unit / (d.units_h * d.units_w) * d.images_each, in_image = unit % (d.units_h * d.units_w);
         const int first_row = in_image / d.units_w * d.tile_rows, first_column = in_image % d.units_w * d.tile_columns;
         // Tiles of this unit; the last unit of an image may have fewer.
-        const int high = min(d.tile_rows, (d.rows + 3) / 4 - first_row),
-                  wide = min(d.tile_columns, (d.columns + 3) / 4 - first_column);
-        const int images = min(d.images_each, d.images - image), tiles = images * high * wide;
+        const int height = min(d.tile_rows, (d.rows + 3) / 4 - first_row),
+                  width = min(d.tile_columns, (d.columns + 3) / 4 - first_column);
+        const int images = min(d.images_each, d.images - image), tiles = images * height * width;
         for (int n = 0; n < images; ++n)
             for (int c = 0; c < d.channels; c += VW) {
-                grid_in(seen, x + x_offset + ((long)(image + n) * d.channels + c) * in_plane,
-                        first_row * 4 - d.before_h, first_column * 4 - d.before_w, min(VW, d.channels - c), grid,
-                        places);
-                for (int p = 0; p < high; ++p)
-                    for (int q = 0; q < wide; ++q)
+                load_grid(shape, x + x_offset + ((long)(image + n) * d.channels + c) * in_plane,
+                          first_row * 4 - d.pad_top, first_column * 4 - d.pad_left, min(VW, d.channels - c), grid,
+                          offsets);
+                for (int p = 0; p < height; ++p)
+                    for (int q = 0; q < width; ++q)
                         transform_tile(grid + (p * d.pitch + q) * 4 * VW, d.pitch,
-                                       inputs + ((n * high + p) * wide + q) * d.padded_channels + c, d.input_element);
+                                       inputs + ((n * height + p) * width + q) * d.padded_channels + c,
+                                       d.input_element);
             }
         for (int block = part; block < blocks; block += d.parts) {
             for (int e = 0; e < ELEMENTS; ++e)
@@ -250,22 +255,22 @@ NOINLINE void conv2d_winograd4_part(const size_t id0, const size_t groups, const
                              weights + (long)e * d.weight_element + (long)block * d.channels * COLUMNS, d.channels,
                              products + (long)e * d.product_element + t * COLUMNS);
             for (int f = block * COLUMNS; f < min(d.filters, (block + 1) * COLUMNS); f += VW) {
-                const int here = min(VW, d.filters - f);
+                const int valid = min(VW, d.filters - f);
                 REAL biases[VW];
                 for (int e = 0; e < VW; ++e)
-                    biases[e] = d.has_bias ? bias[bias_offset + f + min(e, here - 1)] : (REAL)0;
+                    biases[e] = d.has_bias ? bias[bias_offset + f + min(e, valid - 1)] : (REAL)0;
                 const VEC begin = VLOAD(biases);
                 for (int t = 0; t < tiles; ++t) {
-                    const int n = t / (high * wide), in_unit = t - n * high * wide,
-                              p = (first_row + in_unit / wide) * 4, q = (first_column + in_unit % wide) * 4;
-                    tile_out(products + t * COLUMNS + f - block * COLUMNS, d.product_element, begin,
-                             out + out_offset + ((long)(image + n) * d.filters + f) * out_plane + p * d.columns + q,
-                             out_plane, d.columns, here, min(4, d.rows - p), min(4, d.columns - q));
+                    const int n = t / (height * width), in_unit = t - n * height * width,
+                              p = (first_row + in_unit / width) * 4, q = (first_column + in_unit % width) * 4;
+                    store_tile(products + t * COLUMNS + f - block * COLUMNS, d.product_element, begin,
+                               out + out_offset + ((long)(image + n) * d.filters + f) * out_plane + p * d.columns + q,
+                               out_plane, d.columns, valid, min(4, d.rows - p), min(4, d.columns - q));
                 }
             }
 #ifdef EPILOGUE
-            const int row = first_row * 4, column = first_column * 4, rows = min(high * 4, d.rows - row),
-                      columns = min(wide * 4, d.columns - column);
+            const int row = first_row * 4, column = first_column * 4, rows = min(height * 4, d.rows - row),
+                      columns = min(width * 4, d.columns - column);
             for (int n = 0; n < images; ++n)
                 for (int f = block * COLUMNS; f < min(d.filters, (block + 1) * COLUMNS); ++f) {
                     const long at = ((long)(image + n) * d.filters + f) * out_plane + (long)row * d.columns + column;
@@ -280,11 +285,11 @@ NOINLINE void conv2d_winograd4_part(const size_t id0, const size_t groups, const
 }
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd4(
-    const struct Winograd args, __local REAL* restrict grid, __local int* restrict places,
+    const struct Winograd args, __local REAL* restrict grid, __local int* restrict offsets,
     __global const REAL* restrict x, const long x_offset, __global const REAL* restrict packed,
     const long packed_offset, __global REAL* restrict scratch, const long scratch_offset, __global REAL* restrict out,
     const long out_offset, __global const REAL* restrict bias, const long bias_offset EPILOGUE_STORED_PARAMETERS) {
-    conv2d_winograd4_part(get_global_id(0), get_global_size(0), args, grid, places, x, x_offset, packed, packed_offset,
+    conv2d_winograd4_part(get_global_id(0), get_global_size(0), args, grid, offsets, x, x_offset, packed, packed_offset,
                           scratch, scratch_offset, out, out_offset, bias, bias_offset EPILOGUE_STORED_ARGUMENTS);
 }
 #endif

@@ -49,13 +49,13 @@ static void transform_gradient(const VEC a, const VEC b, const VEC c, const VEC 
 // Transforms the 4 x 4 positions at `grid`, of VW filters.
 NOINLINE void transform_gradient_tile(__local const REAL* grid, const int pitch, __global REAL* to,
                                       const long element) {
-    VEC half_way[4][6], result[6];
+    VEC intermediate[4][6], result[6];
 #pragma unroll
     for (int i = 0; i < 4; ++i, grid += pitch * VW)
-        transform_gradient(VLOAD(grid), VLOAD(grid + VW), VLOAD(grid + 2 * VW), VLOAD(grid + 3 * VW), half_way[i]);
+        transform_gradient(VLOAD(grid), VLOAD(grid + VW), VLOAD(grid + 2 * VW), VLOAD(grid + 3 * VW), intermediate[i]);
 #pragma unroll
     for (int j = 0; j < 6; ++j) {
-        transform_gradient(half_way[0][j], half_way[1][j], half_way[2][j], half_way[3][j], result);
+        transform_gradient(intermediate[0][j], intermediate[1][j], intermediate[2][j], intermediate[3][j], result);
 #pragma unroll
         for (int i = 0; i < 6; ++i) VSTORE(result[i], to + (i * 6 + j) * element);
     }
@@ -69,38 +69,38 @@ static void transform_sums(const VEC* from, VEC* to, const int step) {
     to[2 * step] = (r - p) * REAL_C(0.16666666666666666) + from[5];
 }
 
-// Transforms the sums of one filter and VW channels, `here` of which exist, to 3 x 3 weights each, and stores them.
-NOINLINE void weights_out(__global const REAL* sums, const long element, __global REAL* to, const int here) {
-    VEC half_way[18], result[9];
+// Transforms the sums of one filter and VW channels, `valid` of which exist, to 3 x 3 weights each, and stores them.
+NOINLINE void store_weights(__global const REAL* sums, const long element, __global REAL* to, const int valid) {
+    VEC intermediate[18], result[9];
 #pragma unroll
     for (int j = 0; j < 6; ++j) {
         VEC column[6];
 #pragma unroll
         for (int i = 0; i < 6; ++i) column[i] = VLOAD(sums + (i * 6 + j) * element);
-        transform_sums(column, half_way + j, 6);
+        transform_sums(column, intermediate + j, 6);
     }
 #pragma unroll
-    for (int i = 0; i < 3; ++i) transform_sums(half_way + i * 6, result + i * 3, 1);
+    for (int i = 0; i < 3; ++i) transform_sums(intermediate + i * 6, result + i * 3, 1);
 #if VW > 9
-    VEC square[VW];
+    VEC tile[VW];
 #pragma unroll
-    for (int t = 0; t < VW; ++t) square[t] = result[min(t, 8)];
-    TRANSPOSE_TILE(VEC, VW, square)
+    for (int t = 0; t < VW; ++t) tile[t] = result[min(t, 8)];
+    TRANSPOSE_TILE(VEC, VW, tile)
     // Elements past the ninth are overwritten by the next channel.
-    if (here == VW)
+    if (valid == VW)
 #pragma unroll
-        for (int c = 0; c < VW - 1; ++c) VSTORE(square[c], to + c * 9);
+        for (int c = 0; c < VW - 1; ++c) VSTORE(tile[c], to + c * 9);
     REAL rows[VW * VW];
 #pragma unroll
-    for (int c = 0; c < VW; ++c) VSTORE(square[c], rows + c * VW);
-    for (int c = here == VW ? VW - 1 : 0; c < here; ++c)
+    for (int c = 0; c < VW; ++c) VSTORE(tile[c], rows + c * VW);
+    for (int c = valid == VW ? VW - 1 : 0; c < valid; ++c)
 #pragma unroll
         for (int t = 0; t < 9; ++t) to[c * 9 + t] = rows[c * VW + t];
 #else
     REAL taps[9 * VW];
 #pragma unroll
     for (int t = 0; t < 9; ++t) VSTORE(result[t], taps + t * VW);
-    for (int c = 0; c < here; ++c)
+    for (int c = 0; c < valid; ++c)
 #pragma unroll
         for (int t = 0; t < 9; ++t) to[c * 9 + t] = taps[t * VW + c];
 #endif
@@ -121,9 +121,9 @@ static void sum_bias_gradient(__global const REAL* douts, const int tiles, const
     for (int o = 0; o < filters; o += VW) {
         VEC sum = (VEC)(0);
         for (int t = 0; t < tiles; ++t) sum += VLOAD(douts + t * row + o);
-        REAL each[VW];
-        VSTORE(sum, each);
-        store_run(each, bias + o, min(VW, filters - o), add);
+        REAL values[VW];
+        VSTORE(sum, values);
+        store_run(values, bias + o, min(VW, filters - o), add);
     }
 }
 
@@ -157,16 +157,17 @@ NOINLINE void multiply(__global const REAL* dout, const int dout_row, __global c
 
 // global size (groups): a work-item processes every groups-th pair of part and chunk.
 NOINLINE void conv2d_winograd4_backward_weights_part(const size_t id0, const size_t groups, const struct Gradient args,
-                                                     __local REAL* restrict grid, __local int* restrict x_places,
-                                                     __local int* restrict dout_places, __global const REAL* restrict x,
+                                                     __local REAL* restrict grid, __local int* restrict x_offsets,
+                                                     __local int* restrict dout_offsets,
+                                                     __global const REAL* restrict x,
                                                      __global const REAL* restrict dout,
                                                      __global REAL* restrict scratch, __global REAL* restrict partial,
                                                      __global REAL* restrict bias) {
     const struct Gradient d = args;
-    const struct Grid seen = {d.height, d.width, d.tile_rows * 4 + 2, d.tile_columns * 4 + 2, d.flat},
-                      met = {d.rows, d.columns, d.tile_rows * 4, d.tile_columns * 4, d.flat};
-    make_places(seen, d.pad_left, x_places);
-    make_places(met, 0, dout_places);
+    const struct Grid x_grid = {d.height, d.width, d.tile_rows * 4 + 2, d.tile_columns * 4 + 2, d.flat},
+                      dout_grid = {d.rows, d.columns, d.tile_rows * 4, d.tile_columns * 4, d.flat};
+    make_offsets(x_grid, d.pad_left, x_offsets);
+    make_offsets(dout_grid, 0, dout_offsets);
     const long x_plane = (long)d.height * d.width, dout_plane = (long)d.rows * d.columns;
     __global REAL* sums = scratch + id0 * (long)d.slice;
     __global REAL* xs = sums + (long)ELEMENTS * d.sum_element;
@@ -183,26 +184,26 @@ NOINLINE void conv2d_winograd4_backward_weights_part(const size_t id0, const siz
             const int image = unit / (d.units_h * d.units_w) * d.images_each, in_image = unit % (d.units_h * d.units_w);
             const int first_row = in_image / d.units_w * d.tile_rows,
                       first_column = in_image % d.units_w * d.tile_columns;
-            const int high = min(d.tile_rows, (d.rows + 3) / 4 - first_row),
-                      wide = min(d.tile_columns, (d.columns + 3) / 4 - first_column);
-            const int images = min(d.images_each, d.images - image), tiles = images * high * wide;
+            const int height = min(d.tile_rows, (d.rows + 3) / 4 - first_row),
+                      width = min(d.tile_columns, (d.columns + 3) / 4 - first_column);
+            const int images = min(d.images_each, d.images - image), tiles = images * height * width;
             for (int n = 0; n < images; ++n) {
                 for (int c = 0; c < channels; c += VW) {
-                    grid_in(seen, x + ((long)(image + n) * d.channels + first_c + c) * x_plane,
-                            first_row * 4 - d.pad_top, first_column * 4 - d.pad_left, min(VW, channels - c), grid,
-                            x_places);
-                    for (int p = 0; p < high; ++p)
-                        for (int q = 0; q < wide; ++q)
-                            transform_tile(grid + (p * seen.pitch + q) * 4 * VW, seen.pitch,
-                                           xs + ((n * high + p) * wide + q) * d.x_row + c, d.x_element);
+                    load_grid(x_grid, x + ((long)(image + n) * d.channels + first_c + c) * x_plane,
+                              first_row * 4 - d.pad_top, first_column * 4 - d.pad_left, min(VW, channels - c), grid,
+                              x_offsets);
+                    for (int p = 0; p < height; ++p)
+                        for (int q = 0; q < width; ++q)
+                            transform_tile(grid + (p * x_grid.pitch + q) * 4 * VW, x_grid.pitch,
+                                           xs + ((n * height + p) * width + q) * d.x_row + c, d.x_element);
                 }
                 for (int o = 0; o < filters; o += VW) {
-                    grid_in(met, dout + ((long)(image + n) * d.filters + first_o + o) * dout_plane, first_row * 4,
-                            first_column * 4, min(VW, filters - o), grid, dout_places);
-                    for (int p = 0; p < high; ++p)
-                        for (int q = 0; q < wide; ++q)
-                            transform_gradient_tile(grid + (p * met.pitch + q) * 4 * VW, met.pitch,
-                                                    douts + ((n * high + p) * wide + q) * d.dout_row + o,
+                    load_grid(dout_grid, dout + ((long)(image + n) * d.filters + first_o + o) * dout_plane,
+                              first_row * 4, first_column * 4, min(VW, filters - o), grid, dout_offsets);
+                    for (int p = 0; p < height; ++p)
+                        for (int q = 0; q < width; ++q)
+                            transform_gradient_tile(grid + (p * dout_grid.pitch + q) * 4 * VW, dout_grid.pitch,
+                                                    douts + ((n * height + p) * width + q) * d.dout_row + o,
                                                     d.dout_element);
                 }
             }
@@ -218,19 +219,19 @@ NOINLINE void conv2d_winograd4_backward_weights_part(const size_t id0, const siz
         }
         for (int o = 0; o < filters; ++o)
             for (int c = 0; c < channels; c += VW)
-                weights_out(sums + o * d.sum_row + c, d.sum_element,
-                            partial + chunk * d.partial + ((first_o + o) * (long)d.channels + first_c + c) * 9,
-                            min(VW, channels - c));
+                store_weights(sums + o * d.sum_row + c, d.sum_element,
+                              partial + chunk * d.partial + ((first_o + o) * (long)d.channels + first_c + c) * 9,
+                              min(VW, channels - c));
     }
 }
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd4_backward_weights(
-    const struct Gradient args, __local REAL* restrict grid, __local int* restrict x_places,
-    __local int* restrict dout_places, __global const REAL* restrict x, const long x_offset,
+    const struct Gradient args, __local REAL* restrict grid, __local int* restrict x_offsets,
+    __local int* restrict dout_offsets, __global const REAL* restrict x, const long x_offset,
     __global const REAL* restrict dout, const long dout_offset, __global REAL* restrict scratch,
     const long scratch_offset, __global REAL* restrict partial, const long partial_offset, __global REAL* restrict bias,
     const long bias_offset) {
-    conv2d_winograd4_backward_weights_part(get_global_id(0), get_global_size(0), args, grid, x_places, dout_places,
+    conv2d_winograd4_backward_weights_part(get_global_id(0), get_global_size(0), args, grid, x_offsets, dout_offsets,
                                            x + x_offset, dout + dout_offset, scratch + scratch_offset,
                                            partial + partial_offset, bias + bias_offset);
 }

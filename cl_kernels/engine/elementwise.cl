@@ -1,24 +1,24 @@
 // out[index] = expression(in0[index], in1[index], ...) over an index space of RANK merged axes.
 //
 // The innermost axis is called the columns, all others together the rows. In simd style a work-item computes `chunk`
-// columns of `rows_each` rows, and the inner loop is vectorised; in simt style (SINGLE) it computes one element, and
+// columns of `rows_each` rows, and the inner loop is vectorised; in simt style (SIMT) it computes one element, and
 // neighbouring work-items access neighbouring elements.
 //
-//   global size   (ceil(columns / chunk), ceil(rows / rows_each)), rounded up to the local size. With SINGLE: (columns,
+//   global size   (ceil(columns / chunk), ceil(rows / rows_each)), rounded up to the local size. With SIMT: (columns,
 //                 a, b) with rows up to a * b
-//   SINGLE        defined in simt style: `chunk` and `rows_each` are not used
+//   SIMT          defined in simt style: `chunk` and `rows_each` are not used
 //   RANK          number of merged axes
 //   OPERANDS      number of operands, the output and the inputs
 //   OUT           type of the output
-//   STEP_OUT, STEPk   distance between columns: 0, 1, or a stride read from the layout
+//   STEP_OUT, STEPk  distance between columns: 0, 1, or a stride read from the layout
 //   STEP_ALSOk    the same for additional outputs, which BODY stores
 //   VECTORISE     a pragma for the loop over columns, or nothing
-//   INPUT_PARAMETERS, INPUT_ROWS, BODY, RESULT   generated from the expression (src/ops/engine/elementwise_source.cpp)
-//   REDUCED_PRECISION        defined if operands are f16 or bf16
+//   INPUT_PARAMETERS, INPUT_ROWS, BODY, RESULT  generated from the expression (src/ops/engine/elementwise_source.cpp)
+//   REDUCED_PRECISION  defined if operands are f16 or bf16
 //   RANDOM        defined if there are random numbers among the inputs
-//   TILE, RANDOM_TILE   random numbers of TILE columns at a time are generated before they are used, so that each block
-//                       serves all its elements
-#ifndef SINGLE
+//   TILE, RANDOM_TILE  random numbers of TILE columns at a time are generated before they are used, so that each block
+//                 serves all its elements
+#ifndef SIMT
 #define D_TRUE (uchar) min(chunk, 1)
 #endif
 #include "math.clh"
@@ -47,7 +47,7 @@
 
 __kernel void elementwise(const struct Layout layout, const long rows, const long columns, const long rows_each,
                           const int chunk, __global OUT* restrict out_base, const long out_offset INPUT_PARAMETERS) {
-#ifdef SINGLE
+#ifdef SIMT
     // No loop: the sizes and strides needed to step to the next row would take all available scalar registers.
     const long column = get_global_id(0), row = get_global_id(1) + get_global_id(2) * (long)get_global_size(1);
     if (column >= columns || row >= rows) return;

@@ -8,11 +8,11 @@
 //             ceil(rows / rows_each))
 //   SIMT      simt style: a group takes a split of a row. global (splits * local size, rows)
 //   ACC       type of accumulation and result
-//   COMBINE, FLOATING_SUM   reduction.clh
+//   COMBINE, FLOATING_SUM  reduction.clh
 //   IDENTITY  neutral element of the reduction
 //   BLOCK     elements per partial sum; in SIMT those of a work-item
 //   LANES     SIMD: elements per vector
-//   RANK, OPERANDS, STEPk, VECTORISE, INPUT_PARAMETERS, INPUT_ROWS, BODY, RESULT, RANDOM, RANDOM_TILE   as in
+//   RANK, OPERANDS, STEPk, VECTORISE, INPUT_PARAMETERS, INPUT_ROWS, BODY, RESULT, RANDOM, RANDOM_TILE  as in
 //             elementwise.cl; operand 0 of the layout is not used, and a tile is a BLOCK
 #ifdef SIMD
 #define D_TRUE (uchar) min(chunk, 1L)
@@ -54,25 +54,25 @@ __kernel void elementwise_reduce(const struct Layout layout, const long rows, co
         INPUT_ROWS
         VEC total = (VEC)(IDENTITY), low = (VEC)(0);
         for (long from = 0; from < count; from += BLOCK) {
-            ACC each[BLOCK];
+            ACC elements[BLOCK];
             const int n = (int)min((long)BLOCK, count - from);
             RANDOM_TILE
             VECTORISE
             for (int k = 0; k < n; ++k) {
                 const long i = from + k;
-                BODY each[k] = RESULT;
+                BODY elements[k] = RESULT;
             }
-            const int whole = (n + LANES - 1) / LANES * LANES;
-            for (int k = n; k < whole; ++k) each[k] = IDENTITY;
+            const int padded = (n + LANES - 1) / LANES * LANES;
+            for (int k = n; k < padded; ++k) elements[k] = IDENTITY;
             VEC a = (VEC)(IDENTITY), b = a, c = a, d = a;
             int k = 0;
-            for (; k + 4 * LANES <= whole; k += 4 * LANES) {
-                a = COMBINED(a, values_load(each + k));
-                b = COMBINED(b, values_load(each + k + LANES));
-                c = COMBINED(c, values_load(each + k + 2 * LANES));
-                d = COMBINED(d, values_load(each + k + 3 * LANES));
+            for (; k + 4 * LANES <= padded; k += 4 * LANES) {
+                a = COMBINED(a, values_load(elements + k));
+                b = COMBINED(b, values_load(elements + k + LANES));
+                c = COMBINED(c, values_load(elements + k + 2 * LANES));
+                d = COMBINED(d, values_load(elements + k + 3 * LANES));
             }
-            for (; k < whole; k += LANES) a = COMBINED(a, values_load(each + k));
+            for (; k < padded; k += LANES) a = COMBINED(a, values_load(elements + k));
             a = COMBINED(a, b);
             c = COMBINED(c, d);
             a = COMBINED(a, c);
@@ -102,8 +102,8 @@ __kernel void elementwise_reduce(const struct Layout layout, const long rows, co
     while (i < count) {
         ACC part = IDENTITY;
         for (int k = 0; k < BLOCK && i < count; ++k, i += lanes) {
-            BODY const ACC one = RESULT;
-            part = COMBINED(part, one);
+            BODY const ACC value = RESULT;
+            part = COMBINED(part, value);
         }
         ADD_BLOCK(ACC, total, low, part);
     }

@@ -2,9 +2,9 @@
 // written if guard[0] is not 0.
 //
 //   FORMULA_ROLES, FORMULA_POINTERS    pointers to this piece in each role that is used: parameters and arguments
-//   FORMULA_NUMBERS, FORMULA_GIVEN     numbers of the formula: parameters and arguments
-//   FORMULA_ONCE                       values computed from numbers alone: given[n], or given[n + tensor] for numbers
-//                                      per tensor
+//   FORMULA_CONSTANTS, FORMULA_CONSTANT_ARGUMENTS  numbers of the formula: parameters and arguments
+//   FORMULA_SCALAR_CODE                values computed from numbers alone: scalars[n], or scalars[n + tensor]
+//                                      for numbers per tensor
 //   FORMULA_BODY                       stores element i of each role that is written
 //   FORMULA_VECTORISE                  a pragma for the loop, or nothing
 #include "math.clh"
@@ -22,22 +22,22 @@
 
 // A separate function, so that the compiler may assume that roles do not overlap.
 static inline void formula_of_piece(const int first, const int count, const long tensor,
-                                    __global const REAL* restrict given FORMULA_ROLES FORMULA_NUMBERS) {
-    FORMULA_ONCE
+                                    __global const REAL* restrict scalars FORMULA_ROLES FORMULA_CONSTANTS) {
+    FORMULA_SCALAR_CODE
     FORMULA_VECTORISE
     for (int i = first; i < count; i += GROUP) {
         FORMULA_BODY
     }
 }
 
-__kernel void formula(MULTI_TENSOR_PARAMETERS, __global const REAL* restrict given_base, const long given_offset,
-                      __global const int* restrict guard_base, const long guard_offset FORMULA_NUMBERS) {
+__kernel void formula(MULTI_TENSOR_PARAMETERS, __global const REAL* restrict scalars_base, const long scalars_offset,
+                      __global const int* restrict guard_base, const long guard_offset FORMULA_CONSTANTS) {
     if (guard_base[guard_offset] != 0) return;
 #if GROUP == 1
     const int first = 0;
 #else
     const int first = get_local_id(0);
 #endif
-    formula_of_piece(first, (int)MULTI_TENSOR_ENTRY[ROLES], MULTI_TENSOR_NUMBER,
-                     given_base + given_offset FORMULA_POINTERS FORMULA_GIVEN);
+    formula_of_piece(first, (int)MULTI_TENSOR_ENTRY[ROLES], MULTI_TENSOR_INDEX,
+                     scalars_base + scalars_offset FORMULA_POINTERS FORMULA_CONSTANT_ARGUMENTS);
 }

@@ -2,9 +2,9 @@
 //
 //   result[i] = sum over k in [0, partials) of partial[k][i], in that order,  for i in [0, count)
 //
-// Each group reduces EACH * GROUP contiguous elements of one result; groups are assigned to the results in order.
+// Each group reduces PER_ITEM * GROUP contiguous elements of one result; groups are assigned to the results in order.
 //
-//   EACH    elements per work-item: many in simd style, 1 in simt style
+//   PER_ITEM  elements per work-item: many in simd style, 1 in simt style
 //   GROUP   work-items per group
 //   SUMS    maximum number of results per launch; they and their partial results are in at most four memory objects
 //   REAL    type of the partial results and of the arithmetic (math.clh)
@@ -26,32 +26,34 @@ struct Sums {
     struct Sum sum[SUMS];
 };
 
-#define MEMORY(n) , __global REAL *base##n, const long offset##n
-#define CHOSEN(n) \
+#define MEMORY_PARAMETER(n) , __global REAL *base##n, const long offset##n
+#define MEMORY_POINTER(n) \
     ((n) == 0 ? base0 + offset0 : (n) == 1 ? base1 + offset1 : (n) == 2 ? base2 + offset2 : base3 + offset3)
 
-__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void sum_partials(const struct Sums all MEMORY(0) MEMORY(1)
-                                                                                  MEMORY(2) MEMORY(3)) {
+__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void sum_partials(const struct Sums sums MEMORY_PARAMETER(0)
+                                                                                  MEMORY_PARAMETER(1)
+                                                                                      MEMORY_PARAMETER(2)
+                                                                                          MEMORY_PARAMETER(3)) {
     const int group = get_group_id(0);
 #if GROUP == 1
-    int which = 0;
-    while (which + 1 < all.sums && all.sum[which + 1].first_group <= group) ++which;
-    const struct Sum sum = all.sum[which];
+    int index = 0;
+    while (index + 1 < sums.sums && sums.sum[index + 1].first_group <= group) ++index;
+    const struct Sum sum = sums.sum[index];
 #else
     // Constant indices only: with a variable index, GPUs keep a copy of the table in memory for each work-item.
-    struct Sum sum = all.sum[0];
+    struct Sum sum = sums.sum[0];
 #pragma unroll
     for (int i = 1; i < SUMS; ++i)
-        if (i < all.sums && all.sum[i].first_group <= group) sum = all.sum[i];
+        if (i < sums.sums && sums.sum[i].first_group <= group) sum = sums.sum[i];
 #endif
-    const long first = ((long)(group - sum.first_group) * GROUP + get_local_id(0)) * EACH;
+    const long first = ((long)(group - sum.first_group) * GROUP + get_local_id(0)) * PER_ITEM;
     if (first >= sum.count) return;
-    __global const REAL* from = CHOSEN(sum.memory % 4) + sum.partial + first;
-    __global OUTPUT* to = (__global OUTPUT*)CHOSEN(sum.memory / 4) + sum.result + first;
-    const int here = (int)min((long)EACH, sum.count - first);
-    REAL total[EACH];
-    for (int i = 0; i < here; ++i) total[i] = 0;
+    __global const REAL* from = MEMORY_POINTER(sum.memory % 4) + sum.partial + first;
+    __global OUTPUT* to = (__global OUTPUT*)MEMORY_POINTER(sum.memory / 4) + sum.result + first;
+    const int valid = (int)min((long)PER_ITEM, sum.count - first);
+    REAL total[PER_ITEM];
+    for (int i = 0; i < valid; ++i) total[i] = 0;
     for (int k = 0; k < sum.partials; ++k, from += sum.count)
-        for (int i = 0; i < here; ++i) total[i] += from[i];
-    for (int i = 0; i < here; ++i) to[i] = ROUNDED(total[i]);
+        for (int i = 0; i < valid; ++i) total[i] += from[i];
+    for (int i = 0; i < valid; ++i) to[i] = ROUNDED(total[i]);
 }

@@ -19,10 +19,10 @@ __kernel void fft_chirp(const struct FftChirp f, const REAL sign_in, const REAL 
                         const long c_offset, __global REAL* restrict out, const long out_offset) {
     const long q = get_global_id(0), j = get_global_id(1), o = get_global_id(2);
     __global REAL* to = out + out_offset + 2 * ((o * get_global_size(1) + j) * get_global_size(0) + q);
-    const int there = j < f.count;
-    const long at = x_offset + o * f.in_outer + (there ? j : 0) * f.in_step + q * f.in_inner;
-    const long of = c_offset + 2 * (there ? j : 0);
-    const REAL re = x[at], im = x[at + 1] * sign_in, cr = c[of], ci = c[of + 1];
-    to[0] = there ? (re * cr - im * ci) * scale : (REAL)0;
-    to[1] = there ? (re * ci + im * cr) * scale * sign_out : (REAL)0;
+    const int inside = j < f.count;
+    const long at = x_offset + o * f.in_outer + (inside ? j : 0) * f.in_step + q * f.in_inner;
+    const long factor_at = c_offset + 2 * (inside ? j : 0);
+    const REAL re = x[at], im = x[at + 1] * sign_in, cr = c[factor_at], ci = c[factor_at + 1];
+    to[0] = inside ? (re * cr - im * ci) * scale : (REAL)0;
+    to[1] = inside ? (re * ci + im * cr) * scale * sign_out : (REAL)0;
 }

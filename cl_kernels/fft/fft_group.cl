@@ -30,8 +30,8 @@ struct FftLanes {
             const int qc = b % (s * columns), p = b / (s * columns);                                                  \
             REAL re[R], im[R];                                                                                        \
             _Pragma("unroll") for (int j = 0; j < R; ++j) {                                                           \
-                const REAL2 one = in[b + s * m * columns * j];                                                        \
-                re[j] = one.x, im[j] = one.y;                                                                         \
+                const REAL2 value = in[b + s * m * columns * j];                                                      \
+                re[j] = value.x, im[j] = value.y;                                                                     \
             }                                                                                                         \
             dft_##R(re, im);                                                                                          \
             __global const REAL* of = w + 2 * (R - 1) * p;                                                            \
@@ -93,9 +93,9 @@ __kernel void fft_group(const struct FftLanes f, const int columns, const REAL s
         }
         of += 2 * (radix - 1) * m;
         s *= radix;
-        __local REAL2* const kept = a;
+        __local REAL2* const swapped = a;
         a = b;
-        b = kept;
+        b = swapped;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     __global const REAL* fine = segment + segment_offset;
@@ -104,14 +104,14 @@ __kernel void fft_group(const struct FftLanes f, const int columns, const REAL s
         const int c = out_rows ? i / f.n : i % columns, k = out_rows ? i % f.n : i / columns;
         const long lane = first + c, p = lane / f.s;
         if (lane >= f.lanes) continue;
-        const REAL2 one = a[k * columns + c];
-        REAL re = one.x, im = one.y;
+        const REAL2 value = a[k * columns + c];
+        REAL re = value.x, im = value.y;
         if (f.twiddled) {
             const long at = 2 * f.m * (k % f.block) + p, over = 2 * f.m * (k / f.block) + p;
             const REAL fr = fine[at], fi = fine[at + f.m], cr = coarse[over], ci = coarse[over + f.m];
-            const REAL wr = fr * cr - fi * ci, wi = fr * ci + fi * cr, turned = re * wr - im * wi;
+            const REAL wr = fr * cr - fi * ci, wi = fr * ci + fi * cr, rotated = re * wr - im * wi;
             im = re * wi + im * wr;
-            re = turned;
+            re = rotated;
         }
         __global REAL* to = out + (lane - p * f.s) * f.out_q + p * f.out_p + k * f.out_step;
         to[0] = re * scale;

@@ -36,7 +36,7 @@ NOINLINE void fft_load_rows(const int n, const REAL sign, __global const REAL* r
         for (int l = 0; l < VW; ++l) tile[l] = VLOAD(in + l * lane + 2 * e);
         TRANSPOSE_TILE(VEC, VW, tile)
 #pragma unroll
-        for (int i = 0; i < VW / 2; ++i) STORE_NUMBER(tile[2 * i], tile[2 * i + 1] * sign, e + i)
+        for (int i = 0; i < VW / 2; ++i) STORE_COMPLEX(tile[2 * i], tile[2 * i + 1] * sign, e + i)
     }
     for (; e < n; ++e)
         for (int l = 0; l < VW; ++l) {
@@ -57,32 +57,32 @@ NOINLINE void fft_load_any(const int n, const REAL sign, __global const REAL* re
 }
 
 // Output offsets of the lanes, and the p of their factors.
-struct FftPlaces {
+struct FftOutputs {
     long to[VW], p[VW];
-    int count, one_p, neighbours;  // one_p: all p are equal; neighbours: p are consecutive
+    int count, same_p, consecutive_p;  // same_p: all p are equal; neighbours: p are consecutive
 };
 
-static inline VEC fft_factor(__global const REAL* from, const struct FftPlaces* places) {
-    if (places->one_p) return (VEC)(from[places->p[0]]);
-    if (places->neighbours) return VLOAD(from + places->p[0]);
+static inline VEC fft_factor(__global const REAL* from, const struct FftOutputs* outputs) {
+    if (outputs->same_p) return (VEC)(from[outputs->p[0]]);
+    if (outputs->consecutive_p) return VLOAD(from + outputs->p[0]);
     REAL each[VW];
-    for (int l = 0; l < VW; ++l) each[l] = from[places->p[l]];
+    for (int l = 0; l < VW; ++l) each[l] = from[outputs->p[l]];
     return VLOAD(each);
 }
 
 // Multiplies the elements of a unit with its factors, in place.
 NOINLINE void fft_twiddle(const struct FftLanes* f, __global const REAL* restrict segment,
-                          const struct FftPlaces* places, __global REAL* restrict out) {
+                          const struct FftOutputs* outputs, __global REAL* restrict out) {
     __global const REAL* coarse = segment + 2 * f->m * f->block;
     for (int first = 0; first < f->n; first += f->block, coarse += 2 * f->m) {
-        const VEC cr = fft_factor(coarse, places), ci = fft_factor(coarse + f->m, places);
+        const VEC cr = fft_factor(coarse, outputs), ci = fft_factor(coarse + f->m, outputs);
         __global const REAL* fine = segment;
         for (int k = first; k < min(first + f->block, f->n); ++k, fine += 2 * f->m) {
-            VEC wr = fft_factor(fine, places), wi = fft_factor(fine + f->m, places);
-            TIMES(wr, wi, cr, ci)
+            VEC wr = fft_factor(fine, outputs), wi = fft_factor(fine + f->m, outputs);
+            COMPLEX_MULTIPLY(wr, wi, cr, ci)
             __global REAL* at = out + (long)k * (2 * VW);
             VEC re = VLOAD(at), im = VLOAD(at + VW);
-            TIMES(re, im, wr, wi)
+            COMPLEX_MULTIPLY(re, im, wr, wi)
             VSTORE(re, at);
             VSTORE(im, at + VW);
         }
@@ -99,7 +99,7 @@ NOINLINE void fft_store_columns(const int n, const REAL scale, const REAL sign_s
 }
 
 NOINLINE void fft_store_rows(const int n, const REAL scale, const REAL sign_scale, __global const REAL* restrict in,
-                             __global REAL* restrict out, const struct FftPlaces* places) {
+                             __global REAL* restrict out, const struct FftOutputs* outputs) {
     int e = 0;
     for (; e + VW / 2 <= n; e += VW / 2) {
         VEC tile[VW];
@@ -110,43 +110,44 @@ NOINLINE void fft_store_rows(const int n, const REAL scale, const REAL sign_scal
         }
         TRANSPOSE_TILE(VEC, VW, tile)
 #pragma unroll
-        for (int l = 0; l < VW; ++l) VSTORE(tile[l], out + places->to[l] + 2 * e);
+        for (int l = 0; l < VW; ++l) VSTORE(tile[l], out + outputs->to[l] + 2 * e);
     }
     for (; e < n; ++e)
         for (int l = 0; l < VW; ++l) {
-            out[places->to[l] + 2 * e] = in[2 * VW * e + l] * scale;
-            out[places->to[l] + 2 * e + 1] = in[2 * VW * e + VW + l] * sign_scale;
+            out[outputs->to[l] + 2 * e] = in[2 * VW * e + l] * scale;
+            out[outputs->to[l] + 2 * e + 1] = in[2 * VW * e + VW + l] * sign_scale;
         }
 }
 
 NOINLINE void fft_store_any(const int n, const REAL scale, const REAL sign_scale, __global const REAL* restrict in,
-                            __global REAL* restrict out, const struct FftPlaces* places, const long step) {
+                            __global REAL* restrict out, const struct FftOutputs* outputs, const long step) {
     for (int k = 0; k < n; ++k)
-        for (int l = 0; l < places->count; ++l) {
-            out[places->to[l] + k * step] = in[2 * VW * k + l] * scale;
-            out[places->to[l] + k * step + 1] = in[2 * VW * k + VW + l] * sign_scale;
+        for (int l = 0; l < outputs->count; ++l) {
+            out[outputs->to[l] + k * step] = in[2 * VW * k + l] * scale;
+            out[outputs->to[l] + k * step + 1] = in[2 * VW * k + VW + l] * sign_scale;
         }
 }
 
 // fft_real_pairs() for VW rows at once; for the backward direction the result is conjugated if `conj` is -1.
-NOINLINE void fft_lanes_real(const int h, const int way, const REAL conj, __global const REAL* restrict in,
+NOINLINE void fft_lanes_real(const int h, const int direction, const REAL conj, __global const REAL* restrict in,
                              __global const REAL* restrict w, __global REAL* restrict out) {
-    const REAL scale = way > 0 ? (REAL)0.5 : (REAL)1, turned = way > 0 ? scale : -scale, sign = (REAL)way;
-    const VEC first_re = VLOAD(in), first_im = way > 0 ? VLOAD(in + VW) : VLOAD(in + (long)h * (2 * VW));
+    const REAL scale = direction > 0 ? (REAL)0.5 : (REAL)1, rotated = direction > 0 ? scale : -scale,
+               sign = (REAL)direction;
+    const VEC first_re = VLOAD(in), first_im = direction > 0 ? VLOAD(in + VW) : VLOAD(in + (long)h * (2 * VW));
     const VEC zero = 0;
-    if (way > 0) {
-        STORE_NUMBER(first_re + first_im, zero, 0)
-        STORE_NUMBER(first_re - first_im, zero, h)
+    if (direction > 0) {
+        STORE_COMPLEX(first_re + first_im, zero, 0)
+        STORE_COMPLEX(first_re - first_im, zero, h)
     } else {
-        STORE_NUMBER(first_re + first_im, (first_re - first_im) * conj, 0)
+        STORE_COMPLEX(first_re + first_im, (first_re - first_im) * conj, 0)
     }
     for (int k = 1; k <= h / 2; ++k) {
         VEC ar, ai, br, bi;
-        FETCH_NUMBER(ar, ai, k)
-        FETCH_NUMBER(br, bi, h - k)
+        LOAD_COMPLEX(ar, ai, k)
+        LOAD_COMPLEX(br, bi, h - k)
         FFT_REAL_PAIR(VEC, ar, ai, br, bi, w[2 * k], w[2 * k + 1] * sign)
-        STORE_NUMBER(br, way > 0 ? bi : bi * conj, h - k)
-        STORE_NUMBER(ar, way > 0 ? ai : ai * conj, k)
+        STORE_COMPLEX(br, direction > 0 ? bi : bi * conj, h - k)
+        STORE_COMPLEX(ar, direction > 0 ? ai : ai * conj, k)
     }
 }
 
@@ -156,40 +157,40 @@ NOINLINE void fft_lanes_unit(const struct FftLanes* f, const REAL sign, const RE
                              __global REAL* a, __global REAL* restrict out, const long first) {
     __global REAL* b = a + (long)(f->n + 1) * (2 * VW);
     const int loaded = f->real < 0 ? f->n + 1 : f->n, stored = f->real > 0 ? f->n + 1 : f->n;
-    struct FftPlaces places;
-    places.count = (int)min((long)VW, f->lanes - first);
+    struct FftOutputs outputs;
+    outputs.count = (int)min((long)VW, f->lanes - first);
     for (int l = 0; l < VW; ++l) {
-        const long lane = first + min(l, places.count - 1), p = lane / f->s;
-        places.p[l] = p;
-        places.to[l] = (lane - p * f->s) * f->out_q + p * f->out_p;
+        const long lane = first + min(l, outputs.count - 1), p = lane / f->s;
+        outputs.p[l] = p;
+        outputs.to[l] = (lane - p * f->s) * f->out_q + p * f->out_p;
     }
-    const int whole = places.count == VW;
-    places.one_p = places.p[0] == places.p[VW - 1];
-    places.neighbours = whole && f->s == 1;
+    const int all_lanes = outputs.count == VW;
+    outputs.same_p = outputs.p[0] == outputs.p[VW - 1];
+    outputs.consecutive_p = all_lanes && f->s == 1;
 
     in += first * f->in_lane;
-    const int columns = whole && f->in_lane == 2 && f->real == 0;
+    const int columns = all_lanes && f->in_lane == 2 && f->real == 0;
     // Half spectra are conjugated after fft_lanes_real instead.
     const REAL load_sign = f->real < 0 ? (REAL)1 : sign;
-    if (!columns && whole && f->in_step == 2) fft_load_rows(loaded, load_sign, in, f->in_lane, a);
-    else if (!columns) fft_load_any(loaded, load_sign, in, f->in_lane, f->in_step, places.count, a);
+    if (!columns && all_lanes && f->in_step == 2) fft_load_rows(loaded, load_sign, in, f->in_lane, a);
+    else if (!columns) fft_load_any(loaded, load_sign, in, f->in_lane, f->in_step, outputs.count, a);
     if (f->real < 0) {
         fft_lanes_real(f->n, f->real, sign, a, circle, b);
-        __global REAL* const kept = a;
+        __global REAL* const swapped = a;
         a = b;
-        b = kept;
+        b = swapped;
     }
-    __global REAL* made = fft_passes(f->n, f->passes, f->radices, in, columns ? f->in_step : 0, sign, w, w, 0, a, b);
-    if (f->twiddled) fft_twiddle(f, segment, &places, made);
+    __global REAL* result = fft_passes(f->n, f->passes, f->radices, in, columns ? f->in_step : 0, sign, w, w, 0, a, b);
+    if (f->twiddled) fft_twiddle(f, segment, &outputs, result);
     if (f->real > 0) {
-        __global REAL* const other = made == a ? b : a;
-        fft_lanes_real(f->n, f->real, sign, made, circle, other);
-        made = other;
+        __global REAL* const other = result == a ? b : a;
+        fft_lanes_real(f->n, f->real, sign, result, circle, other);
+        result = other;
     }
-    if (whole && places.one_p && f->out_q == 2)
-        fft_store_columns(stored, scale, sign * scale, made, out + places.to[0], f->out_step);
-    else if (whole && f->out_step == 2) fft_store_rows(stored, scale, sign * scale, made, out, &places);
-    else fft_store_any(stored, scale, sign * scale, made, out, &places, f->out_step);
+    if (all_lanes && outputs.same_p && f->out_q == 2)
+        fft_store_columns(stored, scale, sign * scale, result, out + outputs.to[0], f->out_step);
+    else if (all_lanes && f->out_step == 2) fft_store_rows(stored, scale, sign * scale, result, out, &outputs);
+    else fft_store_any(stored, scale, sign * scale, result, out, &outputs, f->out_step);
 }
 
 __kernel void fft_lanes(const struct FftLanes f, const REAL sign, const REAL scale, __global const REAL* restrict x,

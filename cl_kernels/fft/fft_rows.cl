@@ -51,9 +51,9 @@ NOINLINE void fft_rows_store(const int m, const REAL sign, const REAL scale, __g
     }
 }
 
-NOINLINE void fft_rows_real(const int n, const int way, const REAL scale, __global const REAL* restrict in,
+NOINLINE void fft_rows_real(const int n, const int direction, const REAL scale, __global const REAL* restrict in,
                             __global const REAL* restrict circle, __global REAL* restrict out) {
-    fft_real_pairs(n, way, scale, 0, n / 2 + 1, in, circle, out);
+    fft_real_pairs(n, direction, scale, 0, n / 2 + 1, in, circle, out);
 }
 
 __kernel void fft_rows(const struct FftRows f, const REAL sign, const REAL scale, __global const REAL* restrict x,
@@ -70,14 +70,14 @@ __kernel void fft_rows(const struct FftRows f, const REAL sign, const REAL scale
             fft_rows_real(f.n, f.real, 1, in, circle + circle_offset, a);
             in = a;
         }
-        __global const REAL* made =
+        __global const REAL* result =
             fft_passes(f.m, f.passes, f.radices, in, 2 * VW, sign, w + w_offset, table + table_offset, 1, a, b);
         if (f.real > 0) {
-            __global REAL* row_of = made == a ? b : a;
-            fft_rows_store(f.m, sign, 1, made, row_of);
+            __global REAL* row_of = result == a ? b : a;
+            fft_rows_store(f.m, sign, 1, result, row_of);
             fft_rows_real(f.n, f.real, scale, row_of, circle + circle_offset, to);
         } else {
-            fft_rows_store(f.m, sign, scale, made, to);
+            fft_rows_store(f.m, sign, scale, result, to);
         }
     }
 }

@@ -1,20 +1,20 @@
 // Scatter along an axis, and scatter of rows to a table: sum and other reductions of elements with the same index, or
 // the last of them. All results are deterministic.
 //
-//   scatter:       out[row][places[row][i]] = x[row][i], for x and places (rows, taken), out (rows, size); indices are
-//                  unique
-//   sum_along:     simd style: table[o][v][k] = base[o][v][k] + the sum of x[o][i][k] with places[o][i][k] == v, in the
-//                  order of i, for x and places (outer, taken, inner), base and table (outer, size, inner). A work-item
-//                  owns a block of the table: `rows` outer rows, `owned` elements of the axis, `columns` inner columns.
-//                  global (blocks of the axis, of columns, of rows)
+//   scatter:       out[row][indices[row][i]] = x[row][i], for x and indices (rows, taken), out (rows, size); indices
+//                  are unique
+//   sum_along:     simd style: table[o][v][k] = base[o][v][k] + the sum of x[o][i][k] with indices[o][i][k] == v, in
+//                  the order of i, for x and indices (outer, taken, inner), base and table (outer, size, inner). A
+//                  work-item owns a block of the table: `rows` outer rows, `owned` elements of the axis, `columns`
+//                  inner columns. global (blocks of the axis, of columns, of rows)
 //   write_along:   the same, but the last x replaces base
-//   along_numbers: numbers[o][i][k] = flat index of its element in the table, or -1 if out of range
+//   along_numbers: flat_indices[o][i][k] = flat index of its element in the table, or -1 if out of range
 //   number_keys:   keys[i] = index << 32 | i, or the largest key for an index out of range. Sorting the keys makes
 //                  those with equal index contiguous, in the order of i. global (keys)
 //   sort_keys:     one step of a bitonic sort (Batcher 1968) of a power of two of keys: compares and exchanges keys
-//                  `reach` apart, ascending in every other block of `block` keys. global (keys / 2)
+//                  `distance` apart, ascending in every other block of `block` keys. global (keys / 2)
 //   fold_sorted:   out[index] = FOLD of x[i] over the keys with that index, in the order of i, starting from out if
-//                  `based`. The work-items of the first key of an index process all of them. global (keys * taken)
+//                  `has_base`. The work-items of the first key of an index process all of them. global (keys * taken)
 //   write_sorted:  out[index] = x[i] of the largest i with that index. global (keys)
 //   last_sorted:   out[index] = the largest i with that index. global (keys)
 //   sum_owned, last_owned: the same in simd style, without sorting: a work-item goes through the indices of a chunk of
@@ -22,15 +22,15 @@
 //                  chunk. global (owners, chunks)
 //   add_tables:    out = base + the sum of the chunks' tables. global (ceil(elements / each))
 //
-// Without `based`, base is 0 and not read.
+// Without `has_base`, base is 0 and not read.
 //
-//   SIMD     scatter: a work-item takes `each` rows, global (ceil(rows / each));
-//   SIMT     scatter: one element each, global (rows * taken), rounded up to the local size
-//   REAL            float or double, or an integer type if WHOLE is defined
+//   SIMD            scatter: a work-item takes `each` rows, global (ceil(rows / each));
+//   SIMT            scatter: one element each, global (rows * taken), rounded up to the local size
+//   REAL            float or double, or an integer type if INTEGER is defined
 //   STORED, OUTPUT  types of x and out in memory (storage.clh), which are the same
-//   PLACE    type of the indices: int or long
-//   FOLD     ADDED, MULTIPLIED, LARGER or SMALLER (combine.clh)
-#ifndef WHOLE
+//   INDEX_TYPE      type of the indices: int or long
+//   FOLD            ADDED, MULTIPLIED, LARGER or SMALLER (combine.clh)
+#ifndef INTEGER
 #include "math.clh"
 #endif
 #include "storage.clh"
@@ -39,10 +39,10 @@
 #ifndef FOLD
 #define FOLD ADDED
 #endif
-#ifdef WHOLE
-#define NOTHING ((REAL)0)
+#ifdef INTEGER
+#define SUM_IDENTITY ((REAL)0)
 #else
-#define NOTHING (-(REAL)0)  // neutral element of the sum, even for -0
+#define SUM_IDENTITY (-(REAL)0)  // neutral element of the sum, even for -0
 #endif
 
 struct Scatter {
@@ -50,8 +50,8 @@ struct Scatter {
 };
 
 __kernel void scatter(const struct Scatter sizes, __global const STORED* restrict x, const long x_offset,
-                      __global const PLACE* restrict places, const long places_offset, __global OUTPUT* restrict out,
-                      const long out_offset) {
+                      __global const INDEX_TYPE* restrict indices, const long indices_offset,
+                      __global OUTPUT* restrict out, const long out_offset) {
     // Without %: clang turns a pair of / and % into a freeze instruction, which Oclgrind does not support.
 #ifdef SIMD
     const long first = (long)get_global_id(0) * sizes.each, end = min(sizes.rows, first + sizes.each);
@@ -64,7 +64,7 @@ __kernel void scatter(const struct Scatter sizes, __global const STORED* restric
 #endif
         {
             const long at = row * sizes.taken + i;
-            out[out_offset + row * sizes.size + places[places_offset + at]] = x[x_offset + at];
+            out[out_offset + row * sizes.size + indices[indices_offset + at]] = x[x_offset + at];
         }
 }
 
@@ -82,101 +82,102 @@ struct Along {
     if (low >= high) return;
 
 // Initialises each element of the table from `base`, or with 0, and then applies x in order.
-//   FIRST, UPDATED   expressions of `earlier`, the element of `base`; of `old`, that of the table, and `one` of x
-#define ALONG(TABLE, FIRST, UPDATED)                                                       \
+//   INITIAL, UPDATED   expressions of `initial`, the element of `base`; of `old`, that of the table, and `value` of x
+#define ALONG(TABLE, INITIAL, UPDATED)                                                     \
     OWN_BLOCK                                                                              \
     for (long o = top; o < bottom; ++o) {                                                  \
         __global TABLE* table = tables + tables_offset + o * sizes.size * sizes.inner;     \
         __global const STORED* before = base + base_offset + o * sizes.size * sizes.inner; \
         for (long v = low; v < high; ++v)                                                  \
             for (long k = left; k < right; ++k) {                                          \
-                const STORED earlier = based ? before[v * sizes.inner + k] : (STORED)0;    \
-                table[v * sizes.inner + k] = FIRST;                                        \
+                const STORED initial = has_base ? before[v * sizes.inner + k] : (STORED)0; \
+                table[v * sizes.inner + k] = INITIAL;                                      \
             }                                                                              \
         for (long i = o * sizes.taken; i < (o + 1) * sizes.taken; ++i)                     \
             for (long k = left; k < right; ++k) {                                          \
-                const long place = places[places_offset + i * sizes.inner + k];            \
-                const int mine = (place >= low) & (place < high);                          \
-                const long at = (mine ? place : low) * sizes.inner + k;                    \
-                const STORED one = x[x_offset + i * sizes.inner + k];                      \
+                const long index = indices[indices_offset + i * sizes.inner + k];          \
+                const int is_own = (index >= low) & (index < high);                        \
+                const long at = (is_own ? index : low) * sizes.inner + k;                  \
+                const STORED value = x[x_offset + i * sizes.inner + k];                    \
                 const TABLE old = table[at];                                               \
                 table[at] = UPDATED;                                                       \
             }                                                                              \
     }
 
-__kernel void sum_along(const struct Along sizes, __global const PLACE* restrict places, const long places_offset,
-                        __global const STORED* restrict x, const long x_offset, __global REAL* restrict tables,
-                        const long tables_offset, __global const STORED* restrict base, const long base_offset,
-                        const int based) {
-    ALONG(REAL, LOADED(earlier), ADDED(old, mine ? LOADED(one) : NOTHING));
+__kernel void sum_along(const struct Along sizes, __global const INDEX_TYPE* restrict indices,
+                        const long indices_offset, __global const STORED* restrict x, const long x_offset,
+                        __global REAL* restrict tables, const long tables_offset, __global const STORED* restrict base,
+                        const long base_offset, const int has_base) {
+    ALONG(REAL, LOADED(initial), ADDED(old, is_own ? LOADED(value) : SUM_IDENTITY));
 }
 
-__kernel void write_along(const struct Along sizes, __global const PLACE* restrict places, const long places_offset,
-                          __global const STORED* restrict x, const long x_offset, __global OUTPUT* restrict tables,
-                          const long tables_offset, __global const STORED* restrict base, const long base_offset,
-                          const int based) {
-    ALONG(OUTPUT, earlier, mine ? one : old);
+__kernel void write_along(const struct Along sizes, __global const INDEX_TYPE* restrict indices,
+                          const long indices_offset, __global const STORED* restrict x, const long x_offset,
+                          __global OUTPUT* restrict tables, const long tables_offset,
+                          __global const STORED* restrict base, const long base_offset, const int has_base) {
+    ALONG(OUTPUT, initial, is_own ? value : old);
 }
 
-__kernel void along_numbers(const struct Along sizes, __global const PLACE* restrict places, const long places_offset,
-                            __global long* restrict numbers, const long numbers_offset) {
+__kernel void along_numbers(const struct Along sizes, __global const INDEX_TYPE* restrict indices,
+                            const long indices_offset, __global long* restrict flat_indices,
+                            const long flat_indices_offset) {
     const long e = get_global_id(0);
     const long i = e / sizes.inner;
     if (i >= sizes.outer * sizes.taken) return;
     const long o = i / sizes.taken, k = e - i * sizes.inner;
-    const PLACE place = places[places_offset + e];
-    const int inside = place >= 0 && (long)place < sizes.size;
-    numbers[numbers_offset + e] = inside ? (o * sizes.size + (long)place) * sizes.inner + k : -1;
+    const INDEX_TYPE index = indices[indices_offset + e];
+    const int in_range = index >= 0 && (long)index < sizes.size;
+    flat_indices[flat_indices_offset + e] = in_range ? (o * sizes.size + (long)index) * sizes.inner + k : -1;
 }
 
-#define NO_KEY ((ulong)-1)
+#define INVALID_KEY ((ulong)-1)
 
 __kernel void number_keys(const long count, const long keys_count, const long size,
-                          __global const PLACE* restrict numbers, const long numbers_offset,
+                          __global const INDEX_TYPE* restrict indices, const long indices_offset,
                           __global ulong* restrict keys, const long keys_offset) {
     const long i = get_global_id(0);
     if (i >= keys_count) return;
     // Compared in its own type (driver workaround "extended_constant_compare").
-    const PLACE number = i < count ? numbers[numbers_offset + i] : (PLACE)-1;
-    keys[keys_offset + i] = number >= 0 && (long)number < size ? (ulong)(long)number << 32 | (ulong)i : NO_KEY;
+    const INDEX_TYPE index = i < count ? indices[indices_offset + i] : (INDEX_TYPE)-1;
+    keys[keys_offset + i] = index >= 0 && (long)index < size ? (ulong)(long)index << 32 | (ulong)i : INVALID_KEY;
 }
 
-__kernel void sort_keys(const long half_count, const long block, const long reach, __global ulong* restrict keys,
+__kernel void sort_keys(const long half_count, const long block, const long distance, __global ulong* restrict keys,
                         const long keys_offset) {
     const long i = get_global_id(0);
     if (i >= half_count) return;
-    const long pair = i / reach, low = i + pair * reach, high = low + reach;
+    const long pair = i / distance, low = i + pair * distance, high = low + distance;
     const ulong a = keys[keys_offset + low], b = keys[keys_offset + high];
-    const int rising = ((low / block) & 1) == 0;
-    const int swap = rising ? a > b : a < b;
+    const int ascending = ((low / block) & 1) == 0;
+    const int swap = ascending ? a > b : a < b;
     keys[keys_offset + low] = swap ? b : a;
     keys[keys_offset + high] = swap ? a : b;
 }
 
 __kernel void fold_sorted(const long taken, const long count, __global const ulong* restrict keys,
                           const long keys_offset, __global const STORED* restrict x, const long x_offset,
-                          __global OUTPUT* restrict out, const long out_offset, const int based) {
+                          __global OUTPUT* restrict out, const long out_offset, const int has_base) {
     const long id = get_global_id(0);
     const long at = id / taken, column = id - at * taken;
     if (at >= count) return;
     const ulong first = keys[keys_offset + at];
-    if (first == NO_KEY) return;
-    const ulong number = first >> 32;
-    if (at > 0 && keys[keys_offset + at - 1] >> 32 == number) return;
-    __global OUTPUT* to = out + out_offset + (long)number * taken + column;
+    if (first == INVALID_KEY) return;
+    const ulong index = first >> 32;
+    if (at > 0 && keys[keys_offset + at - 1] >> 32 == index) return;
+    __global OUTPUT* to = out + out_offset + (long)index * taken + column;
     const REAL own = LOADED(x[x_offset + (long)(first & 0xffffffffu) * taken + column]);
-    REAL all = own;
-    if (based) {
+    REAL total = own;
+    if (has_base) {
         const REAL before = LOADED(*to);
-        all = FOLD(before, own);
+        total = FOLD(before, own);
     }
     for (long i = at + 1; i < count; ++i) {
         const ulong key = keys[keys_offset + i];
-        if (key == NO_KEY || key >> 32 != number) break;
-        const REAL one = LOADED(x[x_offset + (long)(key & 0xffffffffu) * taken + column]);
-        all = FOLD(all, one);
+        if (key == INVALID_KEY || key >> 32 != index) break;
+        const REAL value = LOADED(x[x_offset + (long)(key & 0xffffffffu) * taken + column]);
+        total = FOLD(total, value);
     }
-    *to = ROUNDED(all);
+    *to = ROUNDED(total);
 }
 
 // Returns unless `at` is the last of `count` keys with its index. There are no work-items past the last valid key.
@@ -184,7 +185,7 @@ __kernel void fold_sorted(const long taken, const long count, __global const ulo
     const long at = get_global_id(0);         \
     if (at >= count) return;                  \
     const ulong key = keys[keys_offset + at]; \
-    if (key == NO_KEY) return;                \
+    if (key == INVALID_KEY) return;           \
     if (at + 1 < count && keys[keys_offset + at + 1] >> 32 == key >> 32) return;
 
 __kernel void write_sorted(const long count, __global const ulong* restrict keys, const long keys_offset,
@@ -205,33 +206,33 @@ struct Owned {
     long owned, chunk;  // indices per work-item, rows per chunk
 };
 
-#define OWN_NUMBERS                                                                                    \
+#define OWN_INDICES                                                                                    \
     const long low = (long)get_global_id(0) * sizes.owned, high = min(sizes.size, low + sizes.owned);  \
     const long from = (long)get_global_id(1) * sizes.chunk, to = min(sizes.count, from + sizes.chunk); \
     if (low >= high) return;
 
-__kernel void sum_owned(const struct Owned sizes, __global const PLACE* restrict numbers, const long numbers_offset,
-                        __global const STORED* restrict x, const long x_offset, __global REAL* restrict tables,
-                        const long tables_offset, __global const STORED* restrict base, const long base_offset,
-                        const int based) {
-    OWN_NUMBERS
+__kernel void sum_owned(const struct Owned sizes, __global const INDEX_TYPE* restrict indices,
+                        const long indices_offset, __global const STORED* restrict x, const long x_offset,
+                        __global REAL* restrict tables, const long tables_offset, __global const STORED* restrict base,
+                        const long base_offset, const int has_base) {
+    OWN_INDICES
     __global REAL* table = tables + tables_offset + (long)get_global_id(1) * sizes.size * sizes.taken;
     for (long e = low * sizes.taken; e < high * sizes.taken; ++e)
-        table[e] = based ? LOADED(base[base_offset + e]) : (REAL)0;
+        table[e] = has_base ? LOADED(base[base_offset + e]) : (REAL)0;
     if (sizes.taken == 1)
         for (long i = from; i < to; ++i) {
-            const long number = numbers[numbers_offset + i];
-            const int mine = (number >= low) & (number < high);
-            const long at = mine ? number : low;
-            const REAL one = LOADED(x[x_offset + i]);
-            table[at] = ADDED(table[at], mine ? one : NOTHING);
+            const long index = indices[indices_offset + i];
+            const int is_own = (index >= low) & (index < high);
+            const long at = is_own ? index : low;
+            const REAL value = LOADED(x[x_offset + i]);
+            table[at] = ADDED(table[at], is_own ? value : SUM_IDENTITY);
         }
     else
         for (long i = from; i < to; ++i) {
-            const long number = numbers[numbers_offset + i];
-            if ((number < low) | (number >= high)) continue;
+            const long index = indices[indices_offset + i];
+            if ((index < low) | (index >= high)) continue;
             __global const STORED* row = x + x_offset + i * sizes.taken;
-            __global REAL* sum = table + number * sizes.taken;
+            __global REAL* sum = table + index * sizes.taken;
             for (long j = 0; j < sizes.taken; ++j) sum[j] = ADDED(sum[j], LOADED(row[j]));
         }
 }
@@ -239,25 +240,25 @@ __kernel void sum_owned(const struct Owned sizes, __global const PLACE* restrict
 __kernel void add_tables(const long count, const long each, const long tables_count,
                          __global const REAL* restrict tables, const long tables_offset, __global OUTPUT* restrict out,
                          const long out_offset, __global const STORED* restrict base, const long base_offset,
-                         const int based) {
+                         const int has_base) {
     const long from = (long)get_global_id(0) * each, to = min(count, from + each);
     for (long e = from; e < to; ++e) {
-        REAL all = tables[tables_offset + e];
-        if (based) all = ADDED(LOADED(base[base_offset + e]), all);
-        for (long t = 1; t < tables_count; ++t) all = ADDED(all, tables[tables_offset + t * count + e]);
-        out[out_offset + e] = ROUNDED(all);
+        REAL total = tables[tables_offset + e];
+        if (has_base) total = ADDED(LOADED(base[base_offset + e]), total);
+        for (long t = 1; t < tables_count; ++t) total = ADDED(total, tables[tables_offset + t * count + e]);
+        out[out_offset + e] = ROUNDED(total);
     }
 }
 
-__kernel void last_owned(const struct Owned sizes, __global const PLACE* restrict numbers, const long numbers_offset,
-                         __global long* restrict out, const long out_offset) {
-    OWN_NUMBERS
+__kernel void last_owned(const struct Owned sizes, __global const INDEX_TYPE* restrict indices,
+                         const long indices_offset, __global long* restrict out, const long out_offset) {
+    OWN_INDICES
     for (long e = low; e < high; ++e) out[out_offset + e] = -1;
     long first = -1;  // value at `low`
     for (long i = from; i < to; ++i) {
-        const long number = numbers[numbers_offset + i];
-        const int mine = (number >= low) & (number < high);
-        first = number == low ? i : first;
-        out[out_offset + (mine ? number : low)] = mine ? i : first;
+        const long index = indices[indices_offset + i];
+        const int is_own = (index >= low) & (index < high);
+        first = index == low ? i : first;
+        out[out_offset + (is_own ? index : low)] = is_own ? i : first;
     }
 }

@@ -15,31 +15,31 @@ MATRIX_FN void factor(const int n, __global const REAL* a, __global REAL* l, __g
         __global REAL* own = l + (long)i * n;
         for (int j = 0; j <= i; ++j) {
             __global const REAL* other = l + (long)j * n;
-            const REAL left = a[(long)i * n + j] - row_product(own, other, j, 0, n);
-            if (j < i) own[j] = left / other[j];
-            else own[j] = left > 0 ? sqrt(left) : REAL_NAN;
-            failed = (j == i) & (failed == 0) & !(left > 0) ? i + 1 : failed;
+            const REAL rest = a[(long)i * n + j] - row_product(own, other, j, 0, n);
+            if (j < i) own[j] = rest / other[j];
+            else own[j] = rest > 0 ? sqrt(rest) : REAL_NAN;
+            failed = (j == i) & (failed == 0) & !(rest > 0) ? i + 1 : failed;
         }
         for (int j = i + 1; j < n; ++j) own[j] = 0;
     }
 #else
-    const int across = lane % ACROSS, down = lane / ACROSS;
-    for (int i = down; i < n; i += DOWN)
-        for (int j = across; j < n; j += ACROSS) l[(long)i * n + j] = j <= i ? a[(long)i * n + j] : (REAL)0;
-    MEET();
+    const int item_column = lane % ITEMS_PER_ROW, item_row = lane / ITEMS_PER_ROW;
+    for (int i = item_row; i < n; i += ITEMS_PER_COLUMN)
+        for (int j = item_column; j < n; j += ITEMS_PER_ROW) l[(long)i * n + j] = j <= i ? a[(long)i * n + j] : (REAL)0;
+    GROUP_BARRIER();
     for (int k = 0; k < n; ++k) {
-        const REAL left = l[(long)k * n + k];
-        const REAL root = left > 0 ? sqrt(left) : REAL_NAN;
-        failed = (failed == 0) & !(left > 0) ? k + 1 : failed;
-        MEET();
+        const REAL rest = l[(long)k * n + k];
+        const REAL root = rest > 0 ? sqrt(rest) : REAL_NAN;
+        failed = (failed == 0) & !(rest > 0) ? k + 1 : failed;
+        GROUP_BARRIER();
         if (lane == 0) l[(long)k * n + k] = root;
         for (int i = k + 1 + lane; i < n; i += GROUP) l[(long)i * n + k] /= root;
-        MEET();
-        for (int i = k + 1 + down; i < n; i += DOWN) {
+        GROUP_BARRIER();
+        for (int i = k + 1 + item_row; i < n; i += ITEMS_PER_COLUMN) {
             const REAL f = l[(long)i * n + k];
-            for (int j = k + 1 + across; j <= i; j += ACROSS) l[(long)i * n + j] -= f * l[(long)j * n + k];
+            for (int j = k + 1 + item_column; j <= i; j += ITEMS_PER_ROW) l[(long)i * n + j] -= f * l[(long)j * n + k];
         }
-        MEET();
+        GROUP_BARRIER();
     }
 #endif
     if (lane == 0) *info = failed;

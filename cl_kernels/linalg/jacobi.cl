@@ -8,54 +8,54 @@
 //             0: a (batch, n, m), the columns of a matrix as rows, n <= m. values: singular values in descending order,
 //             u (batch, n, m): left singular vectors as rows, 0 for a singular value of 0, v (batch, n, n): right ones
 //             as rows
-//   VECTORS   0: values only
-//   TEAM      work-items per pair
-//   GROUP, REAL, LANES   matrix_group.clh
+//   VECTORS             0: values only
+//   ITEMS_PER_PAIR      work-items per pair
+//   GROUP, REAL, LANES  matrix_group.clh
 //   global    (batch * GROUP)
 #include "matrix_group.clh"
 
-#define TEAMS (GROUP / TEAM)
+#define PARALLEL_PAIRS (GROUP / ITEMS_PER_PAIR)
 #define MAX_SWEEPS 40
 
 // Sums the values of a team, three at once. `shared` has three elements per work-item.
-static inline void team_sums(REAL* a, REAL* b, REAL* c, const int lane, const int member, __local REAL* shared) {
-#if TEAM > 1
+static inline void pair_sums(REAL* a, REAL* b, REAL* c, const int lane, const int item_of_pair, __local REAL* shared) {
+#if ITEMS_PER_PAIR > 1
     shared[lane] = *a;
     shared[GROUP + lane] = *b;
     shared[2 * GROUP + lane] = *c;
-    MEET();
-    for (int reach = TEAM / 2; reach > 0; reach /= 2) {
-        if (member < reach) {
-            shared[lane] += shared[lane + reach];
-            shared[GROUP + lane] += shared[GROUP + lane + reach];
-            shared[2 * GROUP + lane] += shared[2 * GROUP + lane + reach];
+    GROUP_BARRIER();
+    for (int distance = ITEMS_PER_PAIR / 2; distance > 0; distance /= 2) {
+        if (item_of_pair < distance) {
+            shared[lane] += shared[lane + distance];
+            shared[GROUP + lane] += shared[GROUP + lane + distance];
+            shared[2 * GROUP + lane] += shared[2 * GROUP + lane + distance];
         }
-        MEET();
+        GROUP_BARRIER();
     }
-    *a = shared[lane - member];
-    *b = shared[GROUP + lane - member];
-    *c = shared[2 * GROUP + lane - member];
-    MEET();
+    *a = shared[lane - item_of_pair];
+    *b = shared[GROUP + lane - item_of_pair];
+    *c = shared[2 * GROUP + lane - item_of_pair];
+    GROUP_BARRIER();
 #endif
 }
 
 // This work-item's part of the dot product of two rows.
-static inline REAL product(const int n, __global const REAL* p, __global const REAL* q, const int member) {
+static inline REAL product(const int n, __global const REAL* p, __global const REAL* q, const int item_of_pair) {
 #if GROUP == 1
     return row_product(p, q, n, 0, n);
 #else
     REAL sum = 0;
-    for (int i = member; i < n; i += TEAM) sum += p[i] * q[i];
+    for (int i = item_of_pair; i < n; i += ITEMS_PER_PAIR) sum += p[i] * q[i];
     return sum;
 #endif
 }
 
 static inline void rotate_rows(const int n, const REAL s, const REAL t, __global REAL* p, __global REAL* q,
-                               const int member) {
+                               const int item_of_pair) {
 #if GROUP == 1
     row_rotate(n, s, t, p, q);
 #else
-    for (int i = member; i < n; i += TEAM) {
+    for (int i = item_of_pair; i < n; i += ITEMS_PER_PAIR) {
         const REAL a = p[i], b = q[i];
         p[i] = a - s * (b + t * a);
         q[i] = b + s * (a - t * b);
@@ -64,9 +64,9 @@ static inline void rotate_rows(const int n, const REAL s, const REAL t, __global
 }
 
 MATRIX_FN void diagonalise(const int m, const int n, __global const REAL* a, __global REAL* g, __global REAL* v,
-                           __global REAL* found, __global REAL* values, __global REAL* u_out, __global REAL* v_out,
+                           __global REAL* unsorted, __global REAL* values, __global REAL* u_out, __global REAL* v_out,
                            __local REAL* shared) {
-    const int lane = get_local_id(0), team = lane / TEAM, member = lane % TEAM;
+    const int lane = get_local_id(0), pair_of_item = lane / ITEMS_PER_PAIR, item_of_pair = lane % ITEMS_PER_PAIR;
     REAL largest = 0;
     for (int i = 0; i < n; ++i)
         for (int j = lane; j < m; j += GROUP) {
@@ -93,16 +93,16 @@ MATRIX_FN void diagonalise(const int m, const int n, __global const REAL* a, __g
         for (int j = lane; j < n; j += GROUP) v[(long)i * n + j] = i == j ? 1 : 0;
 #endif
     }
-    const REAL whole = sqrt(group_sum(squares, lane, shared));
-    MEET();
+    const REAL norm = sqrt(group_sum(squares, lane, shared));
+    GROUP_BARRIER();
     const int padded = n + n % 2, pairs = padded / 2, others = padded - 1;
     // About what rounding errors alone leave.
-    const REAL tolerance = REAL_EPSILON * (SYMMETRIC ? whole : 4 + sqrt((REAL)m));
+    const REAL tolerance = REAL_EPSILON * (SYMMETRIC ? norm : 4 + sqrt((REAL)m));
     for (int sweep = 0; sweep < MAX_SWEEPS; ++sweep) {
-        REAL worst = 0;
+        REAL largest_rotation = 0;
         for (int round = 0; round < others; ++round) {
-            for (int first = 0; first < pairs; first += TEAMS) {
-                const int pair = first + team;
+            for (int first = 0; first < pairs; first += PARALLEL_PAIRS) {
+                const int pair = first + pair_of_item;
                 const int p = pair == 0 ? others : (round + pair) % others;
                 const int q = pair == 0 ? round : (round - pair + others) % others;
                 const int active = (pair < pairs) & (p < n) & (q < n);
@@ -110,62 +110,63 @@ MATRIX_FN void diagonalise(const int m, const int n, __global const REAL* a, __g
                 if (active) {
                     __global const REAL* left = g + (long)p * m;
 #if SYMMETRIC
-                    pp = product(n, left, v + (long)p * n, member);
-                    qq = product(n, g + (long)q * m, v + (long)q * n, member);
-                    pq = product(n, left, v + (long)q * n, member);
+                    pp = product(n, left, v + (long)p * n, item_of_pair);
+                    qq = product(n, g + (long)q * m, v + (long)q * n, item_of_pair);
+                    pq = product(n, left, v + (long)q * n, item_of_pair);
 #else
-                    pp = product(m, left, left, member);
-                    qq = product(m, g + (long)q * m, g + (long)q * m, member);
-                    pq = product(m, left, g + (long)q * m, member);
+                    pp = product(m, left, left, item_of_pair);
+                    qq = product(m, g + (long)q * m, g + (long)q * m, item_of_pair);
+                    pq = product(m, left, g + (long)q * m, item_of_pair);
 #endif
                 }
-                team_sums(&pp, &qq, &pq, lane, member, shared);
+                pair_sums(&pp, &qq, &pq, lane, item_of_pair, shared);
 #if SYMMETRIC
                 const REAL size = fabs(pq);
-                const int counts = size > REAL_EPSILON * REAL_EPSILON * whole;
+                const int is_significant = size > REAL_EPSILON * REAL_EPSILON * norm;
 #else
                 const REAL both = sqrt(pp) * sqrt(qq);
                 const REAL size = both > 0 ? fabs(pq) / both : (REAL)0;
-                const int counts = size > (REAL)0.5 * REAL_EPSILON;
+                const int is_significant = size > (REAL)0.5 * REAL_EPSILON;
 #endif
-                if (active & counts) {
-                    worst = size > worst ? size : worst;
+                if (active & is_significant) {
+                    largest_rotation = size > largest_rotation ? size : largest_rotation;
                     const REAL zeta = (qq - pp) / (2 * pq);
                     const REAL tangent = copysign((REAL)1, zeta) / (fabs(zeta) + sqrt(1 + zeta * zeta));
                     const REAL c = 1 / sqrt(1 + tangent * tangent), s = c * tangent, t = s / (1 + c);
-                    rotate_rows(m, s, t, g + (long)p * m, g + (long)q * m, member);
+                    rotate_rows(m, s, t, g + (long)p * m, g + (long)q * m, item_of_pair);
 #if SYMMETRIC || VECTORS
-                    rotate_rows(n, s, t, v + (long)p * n, v + (long)q * n, member);
+                    rotate_rows(n, s, t, v + (long)p * n, v + (long)q * n, item_of_pair);
 #endif
                 }
             }
-            MEET();
+            GROUP_BARRIER();
         }
-        if (!(group_largest(worst, lane, shared) > tolerance)) break;
+        if (!(group_largest(largest_rotation, lane, shared) > tolerance)) break;
     }
     for (int i = lane; i < n; i += GROUP) {
         REAL sum = 0;
         for (int j = 0; j < m; ++j) sum += g[(long)i * m + j] * (SYMMETRIC ? v[(long)i * n + j] : g[(long)i * m + j]);
-        found[i] = SYMMETRIC ? sum : sqrt(sum);
+        unsorted[i] = SYMMETRIC ? sum : sqrt(sum);
     }
-    MEET();
+    GROUP_BARRIER();
     for (int i = 0; i < n; ++i) {
-        const REAL own = found[i];
-        int place = 0;
+        const REAL own = unsorted[i];
+        int position = 0;
         for (int j = 0; j < n; ++j) {
-            const REAL other = found[j];
+            const REAL other = unsorted[j];
             // NaN is sorted last.
-            const int ahead = SYMMETRIC ? other < own : other > own;
-            const int same = !(SYMMETRIC ? other > own : other < own) & !ahead;
-            const int before = own != own ? (other == other) | (j < i) : (other == other) & (ahead | (same & (j < i)));
-            place += before;
+            const int is_ahead = SYMMETRIC ? other < own : other > own;
+            const int is_equal = !(SYMMETRIC ? other > own : other < own) & !is_ahead;
+            const int before =
+                own != own ? (other == other) | (j < i) : (other == other) & (is_ahead | (is_equal & (j < i)));
+            position += before;
         }
-        if (lane == 0) values[place] = own * scale;
+        if (lane == 0) values[position] = own * scale;
 #if VECTORS
-        for (int j = lane; j < n; j += GROUP) v_out[(long)place * n + j] = v[(long)i * n + j];
+        for (int j = lane; j < n; j += GROUP) v_out[(long)position * n + j] = v[(long)i * n + j];
 #if !SYMMETRIC
         for (int j = lane; j < m; j += GROUP)
-            u_out[(long)place * m + j] = own == 0 ? (REAL)0 : g[(long)i * m + j] / own;
+            u_out[(long)position * m + j] = own == 0 ? (REAL)0 : g[(long)i * m + j] / own;
 #endif
 #endif
     }
@@ -173,11 +174,11 @@ MATRIX_FN void diagonalise(const int m, const int n, __global const REAL* a, __g
 
 __kernel void jacobi(const int m, const int n, __local REAL* shared, __global const REAL* restrict a,
                      const long a_offset, __global REAL* restrict g, const long g_offset, __global REAL* restrict v,
-                     const long v_offset, __global REAL* restrict found, const long found_offset,
+                     const long v_offset, __global REAL* restrict unsorted, const long unsorted_offset,
                      __global REAL* restrict values, const long values_offset, __global REAL* restrict u_out,
                      const long u_out_offset, __global REAL* restrict v_out, const long v_out_offset) {
     const long matrix = get_group_id(0), rows = (long)n * m, square = (long)n * n;
     diagonalise(m, n, a + a_offset + matrix * rows, g + g_offset + matrix * rows, v + v_offset + matrix * square,
-                found + found_offset + matrix * n, values + values_offset + matrix * n,
+                unsorted + unsorted_offset + matrix * n, values + values_offset + matrix * n,
                 u_out + u_out_offset + matrix * rows, v_out + v_out_offset + matrix * square, shared);
 }

@@ -13,54 +13,54 @@
 #include "matrix_group.clh"
 
 MATRIX_FN void factor(const int m, const int n, __global const REAL* a, __global REAL* lu, __global int* pivots,
-                      __global int* rows, __global int* info, __local REAL* shared, __local int* places) {
+                      __global int* rows, __global int* info, __local REAL* shared, __local int* pivot_rows) {
     const int lane = get_local_id(0), steps = min(m, n);
-    const int across = lane % ACROSS, down = lane / ACROSS;
+    const int item_column = lane % ITEMS_PER_ROW, item_row = lane / ITEMS_PER_ROW;
     int failed = 0;
     for (long i = lane; i < (long)m * n; i += GROUP) lu[i] = a[i];
     for (int i = lane; i < m; i += GROUP) rows[i] = i;
-    MEET();
+    GROUP_BARRIER();
     for (int k = 0; k < steps; ++k) {
         REAL largest = -1;
-        int place = k;
+        int pivot_row = k;
         for (int i = k + lane; i < m; i += GROUP) {
             const REAL size = fabs(lu[(long)i * n + k]);
-            place = size > largest ? i : place;
+            pivot_row = size > largest ? i : pivot_row;
             largest = size > largest ? size : largest;
         }
 #if GROUP > 1
         shared[lane] = largest;
-        places[lane] = place;
-        MEET();
-        for (int reach = GROUP / 2; reach > 0; reach /= 2) {
-            if (lane < reach) {
-                const REAL other = shared[lane + reach];
-                const int wins =
-                    (other > shared[lane]) | ((other == shared[lane]) & (places[lane + reach] < places[lane]));
-                if (wins) {
+        pivot_rows[lane] = pivot_row;
+        GROUP_BARRIER();
+        for (int distance = GROUP / 2; distance > 0; distance /= 2) {
+            if (lane < distance) {
+                const REAL other = shared[lane + distance];
+                const int is_larger = (other > shared[lane]) |
+                                      ((other == shared[lane]) & (pivot_rows[lane + distance] < pivot_rows[lane]));
+                if (is_larger) {
                     shared[lane] = other;
-                    places[lane] = places[lane + reach];
+                    pivot_rows[lane] = pivot_rows[lane + distance];
                 }
             }
-            MEET();
+            GROUP_BARRIER();
         }
-        place = places[0];
-        MEET();
+        pivot_row = pivot_rows[0];
+        GROUP_BARRIER();
 #endif
-        if (place != k) {
+        if (pivot_row != k) {
             for (int j = lane; j < n; j += GROUP) {
-                const REAL kept = lu[(long)k * n + j];
-                lu[(long)k * n + j] = lu[(long)place * n + j];
-                lu[(long)place * n + j] = kept;
+                const REAL previous = lu[(long)k * n + j];
+                lu[(long)k * n + j] = lu[(long)pivot_row * n + j];
+                lu[(long)pivot_row * n + j] = previous;
             }
         }
         if (lane == 0) {
-            const int kept = rows[k];
-            rows[k] = rows[place];
-            rows[place] = kept;
-            pivots[k] = place + 1;
+            const int previous = rows[k];
+            rows[k] = rows[pivot_row];
+            rows[pivot_row] = previous;
+            pivots[k] = pivot_row + 1;
         }
-        MEET();
+        GROUP_BARRIER();
         const REAL pivot = lu[(long)k * n + k];
         failed = (failed == 0) & (pivot == 0) ? k + 1 : failed;
         const REAL divisor = pivot == 0 ? (REAL)1 : pivot;
@@ -72,18 +72,18 @@ MATRIX_FN void factor(const int m, const int n, __global const REAL* a, __global
         }
 #else
         for (int i = k + 1 + lane; i < m; i += GROUP) lu[(long)i * n + k] /= divisor;
-        MEET();
-        for (int i = k + 1 + down; i < m; i += DOWN) {
+        GROUP_BARRIER();
+        for (int i = k + 1 + item_row; i < m; i += ITEMS_PER_COLUMN) {
             const REAL f = lu[(long)i * n + k];
-            for (int j = k + 1 + across; j < n; j += ACROSS) lu[(long)i * n + j] -= f * lu[(long)k * n + j];
+            for (int j = k + 1 + item_column; j < n; j += ITEMS_PER_ROW) lu[(long)i * n + j] -= f * lu[(long)k * n + j];
         }
-        MEET();
+        GROUP_BARRIER();
 #endif
     }
     if (lane == 0) *info = failed;
 }
 
-__kernel void lu_factor(const int m, const int n, __local REAL* shared, __local int* places,
+__kernel void lu_factor(const int m, const int n, __local REAL* shared, __local int* pivot_rows,
                         __global const REAL* restrict a, const long a_offset, __global REAL* restrict lu,
                         const long lu_offset, __global int* restrict pivots, const long pivots_offset,
                         __global int* restrict rows, const long rows_offset, __global int* restrict info,
@@ -91,20 +91,20 @@ __kernel void lu_factor(const int m, const int n, __local REAL* shared, __local 
     const long matrix = get_group_id(0), each = (long)m * n;
     factor(m, n, a + a_offset + matrix * each, lu + lu_offset + matrix * each,
            pivots + pivots_offset + matrix * min(m, n), rows + rows_offset + matrix * m, info + info_offset + matrix,
-           shared, places);
+           shared, pivot_rows);
 }
 
 __kernel void lu_rows(const int m, const int count, __global const int* restrict pivots, const long pivots_offset,
                       __global int* restrict rows, const long rows_offset) {
     const long matrix = get_global_id(0);
-    __global const int* moved = pivots + pivots_offset + matrix * count;
+    __global const int* row_pivots = pivots + pivots_offset + matrix * count;
     __global int* own = rows + rows_offset + matrix * m;
     for (int i = 0; i < m; ++i) own[i] = i;
     for (int k = 0; k < count; ++k) {
-        const int place = moved[k] - 1;
-        if (place < 0 || place >= m) continue;
-        const int kept = own[k];
-        own[k] = own[place];
-        own[place] = kept;
+        const int pivot_row = row_pivots[k] - 1;
+        if (pivot_row < 0 || pivot_row >= m) continue;
+        const int previous = own[k];
+        own[k] = own[pivot_row];
+        own[pivot_row] = previous;
     }
 }

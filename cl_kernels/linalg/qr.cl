@@ -17,9 +17,9 @@
         for (int i = 1; i < count; ++i)                                                                  \
             STORE(LOAD(c + (long)i * width) - (V)(v[(long)i * v_stride]) * w, c + (long)i * width);      \
     }
-#define LOAD_ONE(p) (*(p))
-#define STORE_ONE(v, p) (*(p) = (v))
-REFLECT(reflect_column, REAL, LOAD_ONE, STORE_ONE)
+#define LOAD_SCALAR(p) (*(p))
+#define STORE_SCALAR(v, p) (*(p) = (v))
+REFLECT(reflect_column, REAL, LOAD_SCALAR, STORE_SCALAR)
 #if GROUP == 1
 REFLECT(reflect_columns, ROW_VEC, row_load, row_store)
 #endif
@@ -38,7 +38,7 @@ MATRIX_FN void factor(const int m, const int n, __global const REAL* a, __global
                       __local REAL* shared) {
     const int lane = get_local_id(0), steps = min(m, n);
     for (long i = lane; i < (long)m * n; i += GROUP) work[i] = a[i];
-    MEET();
+    GROUP_BARRIER();
     for (int k = 0; k < steps; ++k) {
         __global REAL* column = work + (long)k * n + k;
         const int count = m - k;
@@ -64,13 +64,13 @@ MATRIX_FN void factor(const int m, const int n, __global const REAL* a, __global
         const REAL tau = none ? (REAL)0 : (beta - alpha) / beta;
         const REAL divisor = none ? (REAL)1 : alpha - beta;
         for (int i = 1 + lane; i < count; i += GROUP) column[(long)i * n] /= divisor;
-        MEET();
+        GROUP_BARRIER();
         if (lane == 0) {
             column[0] = beta;
             taus[k] = tau;
         }
         reflect(lane, count, tau, column, n, work + (long)k * n, k + 1, n);
-        MEET();
+        GROUP_BARRIER();
     }
 }
 

@@ -3,10 +3,10 @@
 // substitution.
 //
 //   global      (blocks of columns, batch); a block is a vector if GROUP is 1, otherwise one column
-//   UPPER       1: the upper triangle is read
-//   TRANSPOSED  1: A is the transpose of the matrix that is read
-//   UNIT        1: the diagonal is taken as 1 and not read
-//   REAL, GROUP, LANES   matrix_group.clh; work-items do not cooperate
+//   UPPER               1: the upper triangle is read
+//   TRANSPOSED          1: A is the transpose of the matrix that is read
+//   UNIT_DIAGONAL       1: the diagonal is taken as 1 and not read
+//   REAL, GROUP, LANES  matrix_group.clh; work-items do not cooperate
 #include "matrix_group.clh"
 
 #define ELEMENT(i, j) (TRANSPOSED ? a[(long)(j)*n + (i)] : a[(long)(i)*n + (j)])
@@ -17,46 +17,46 @@
 #else
 #define ROWS 1
 #endif
-#define ROW_OF(turn) (UPPER == TRANSPOSED ? (turn) : n - 1 - (turn))
+#define ROW_OF(position) (UPPER == TRANSPOSED ? (position) : n - 1 - (position))
 
 #define SOLVE(NAME, V, LOAD, STORE)                                                                                    \
     MATRIX_FN void NAME(const int n, const long k, __global const REAL* a, __global const REAL* b, __global REAL* x) { \
-        int turn = 0;                                                                                                  \
-        for (; turn + ROWS <= n; turn += ROWS) {                                                                       \
-            V left[ROWS];                                                                                              \
-            _Pragma("unroll") for (int r = 0; r < ROWS; ++r) left[r] = LOAD(b + ROW_OF(turn + r) * k);                 \
-            for (int step = 0; step < turn; ++step) {                                                                  \
+        int position = 0;                                                                                              \
+        for (; position + ROWS <= n; position += ROWS) {                                                               \
+            V rest[ROWS];                                                                                              \
+            _Pragma("unroll") for (int r = 0; r < ROWS; ++r) rest[r] = LOAD(b + ROW_OF(position + r) * k);             \
+            for (int step = 0; step < position; ++step) {                                                              \
                 const int j = ROW_OF(step);                                                                            \
-                const V known = LOAD(x + j * k);                                                                       \
+                const V solved = LOAD(x + j * k);                                                                      \
                 _Pragma("unroll") for (int r = 0; r < ROWS; ++r) {                                                     \
-                    const int i = ROW_OF(turn + r);                                                                    \
-                    left[r] -= (V)(ELEMENT(i, j)) * known;                                                             \
+                    const int i = ROW_OF(position + r);                                                                \
+                    rest[r] -= (V)(ELEMENT(i, j)) * solved;                                                            \
                 }                                                                                                      \
             }                                                                                                          \
             _Pragma("unroll") for (int r = 0; r < ROWS; ++r) {                                                         \
-                const int i = ROW_OF(turn + r);                                                                        \
+                const int i = ROW_OF(position + r);                                                                    \
                 _Pragma("unroll") for (int s = 0; s < ROWS; ++s) {                                                     \
-                    const int j = ROW_OF(turn + s);                                                                    \
-                    if (s < r) left[r] -= (V)(ELEMENT(i, j)) * left[s];                                                \
+                    const int j = ROW_OF(position + s);                                                                \
+                    if (s < r) rest[r] -= (V)(ELEMENT(i, j)) * rest[s];                                                \
                 }                                                                                                      \
-                if (!UNIT) left[r] /= (V)(ELEMENT(i, i));                                                              \
-                STORE(left[r], x + i * k);                                                                             \
+                if (!UNIT_DIAGONAL) rest[r] /= (V)(ELEMENT(i, i));                                                     \
+                STORE(rest[r], x + i * k);                                                                             \
             }                                                                                                          \
         }                                                                                                              \
-        for (; turn < n; ++turn) {                                                                                     \
-            const int i = ROW_OF(turn);                                                                                \
-            V left = LOAD(b + i * k);                                                                                  \
-            for (int step = 0; step < turn; ++step) {                                                                  \
+        for (; position < n; ++position) {                                                                             \
+            const int i = ROW_OF(position);                                                                            \
+            V rest = LOAD(b + i * k);                                                                                  \
+            for (int step = 0; step < position; ++step) {                                                              \
                 const int j = ROW_OF(step);                                                                            \
-                left -= (V)(ELEMENT(i, j)) * LOAD(x + j * k);                                                          \
+                rest -= (V)(ELEMENT(i, j)) * LOAD(x + j * k);                                                          \
             }                                                                                                          \
-            STORE(UNIT ? left : left / (V)(ELEMENT(i, i)), x + i * k);                                                 \
+            STORE(UNIT_DIAGONAL ? rest : rest / (V)(ELEMENT(i, i)), x + i * k);                                        \
         }                                                                                                              \
     }
 
-#define LOAD_ONE(p) (*(p))
-#define STORE_ONE(v, p) (*(p) = (v))
-SOLVE(solve_column, REAL, LOAD_ONE, STORE_ONE)
+#define LOAD_SCALAR(p) (*(p))
+#define STORE_SCALAR(v, p) (*(p) = (v))
+SOLVE(solve_column, REAL, LOAD_SCALAR, STORE_SCALAR)
 #if GROUP == 1
 SOLVE(solve_columns, ROW_VEC, row_load, row_store)
 #endif

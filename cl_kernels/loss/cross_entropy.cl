@@ -22,14 +22,14 @@
 #include "math.clh"
 #include "row.clh"
 
-#define FIRST(v, w, m) (v)
-#define EXPONENTIAL(v, w, m) d_exp((v) - (m))
-#define DIFFERENCE(v, w, m) ((v) - (m))
-ROW_SUM(row_sum, FIRST)
-ROW_SUM(row_sum_exp, EXPONENTIAL)
-ROW_SUM(row_sum_differences, DIFFERENCE)
-HORIZONTAL_ROWS(each_largest, T, LANES, LARGER)
-HORIZONTAL_ROWS(each_sum, T, LANES, ADDED)
+#define VALUE_TERM(v, w, m) (v)
+#define EXP_TERM(v, w, m) d_exp((v) - (m))
+#define DIFFERENCE_TERM(v, w, m) ((v) - (m))
+ROW_SUM(row_sum, VALUE_TERM)
+ROW_SUM(row_sum_exp, EXP_TERM)
+ROW_SUM(row_sum_differences, DIFFERENCE_TERM)
+HORIZONTAL_ROWS(rows_max, T, LANES, LARGER)
+HORIZONTAL_ROWS(rows_sum, T, LANES, ADDED)
 #define MAX_CLASSES (4 * LANES)  // of rows that are processed LANES at a time
 #else
 #include "row_group.clh"
@@ -42,8 +42,8 @@ ROW_GROUP_COMBINE(group_sum, REAL, ADDED)
 // constant incorrectly (extended_constant_compare).
 #define VALID(label) ((label) >= 0 && (label) < C)
 
-static inline REAL loss_of(const REAL log_sum, const REAL chosen, const REAL mean, const REAL smoothing) {
-    const REAL loss = log_sum - chosen;
+static inline REAL loss_of(const REAL log_sum, const REAL label_score, const REAL mean, const REAL smoothing) {
+    const REAL loss = log_sum - label_score;
     // Avoids 0 * infinity: without smoothing, a class of probability 0 must not contribute.
     return smoothing > 0 ? (1 - smoothing) * loss + smoothing * (log_sum - mean) : loss;
 }
@@ -72,39 +72,39 @@ static inline REAL loss_of(const REAL log_sum, const REAL chosen, const REAL mea
 // Statistics of LANES rows with few classes: the horizontal reductions dominate, and for LANES rows at once they take
 // hardly longer than for one. m and log s of row i are written to statistics[2 i] and [2 i + 1], the means of x - m to
 // `means`.
-NOINLINE void few_classes(__global const REAL* x, const int C, const REAL smoothing, __global REAL* statistics,
-                          REAL* means) {
-    REAL rows[LANES * LANES], most[LANES], log_sums[LANES];
-    const ROW_VEC least = (ROW_VEC)(-INFINITY), zero = (ROW_VEC)(0);
+NOINLINE void statistics_of_rows(__global const REAL* x, const int C, const REAL smoothing, __global REAL* statistics,
+                                 REAL* means) {
+    REAL rows[LANES * LANES], max_values[LANES], log_sums[LANES];
+    const ROW_VEC minus_infinity = (ROW_VEC)(-INFINITY), zero = (ROW_VEC)(0);
     for (int r = 0; r < LANES; ++r) {
-        ROW_VEC v = ROW_FIRST(ROW_LOAD(x + r * C), C, least);
+        ROW_VEC v = ROW_FIRST(ROW_LOAD(x + r * C), C, minus_infinity);
         for (int c = LANES; c < C; c += LANES) {
-            const ROW_VEC next = ROW_FIRST(ROW_LOAD(x + r * C + c), C - c, least);
+            const ROW_VEC next = ROW_FIRST(ROW_LOAD(x + r * C + c), C - c, minus_infinity);
             v = LARGER(v, next);
         }
         row_store(v, rows + r * LANES);
     }
-    row_store(each_largest(rows), most);
+    row_store(rows_max(rows), max_values);
     for (int r = 0; r < LANES; ++r) {
         ROW_VEC v = zero;
         for (int c = 0; c < C; c += LANES) {
-            const ROW_VEC e = d_exp(ROW_LOAD(x + r * C + c) - most[r]);
+            const ROW_VEC e = d_exp(ROW_LOAD(x + r * C + c) - max_values[r]);
             v += ROW_FIRST(e, C - c, zero);
         }
         row_store(v, rows + r * LANES);
     }
-    row_store(d_log(each_sum(rows)), log_sums);
+    row_store(d_log(rows_sum(rows)), log_sums);
     for (int r = 0; r < LANES; ++r) {
-        statistics[2 * r] = most[r];
+        statistics[2 * r] = max_values[r];
         statistics[2 * r + 1] = log_sums[r];
     }
     if (smoothing == 0) return;
     for (int r = 0; r < LANES; ++r) {
         ROW_VEC v = zero;
-        for (int c = 0; c < C; c += LANES) v += ROW_FIRST(ROW_LOAD(x + r * C + c) - most[r], C - c, zero);
+        for (int c = 0; c < C; c += LANES) v += ROW_FIRST(ROW_LOAD(x + r * C + c) - max_values[r], C - c, zero);
         row_store(v, rows + r * LANES);
     }
-    row_store(each_sum(rows) / (REAL)C, means);
+    row_store(rows_sum(rows) / (REAL)C, means);
 }
 
 NOINLINE void cross_entropy_part(const size_t id0, const long N, const long C, const long ignore, const REAL smoothing,
@@ -118,13 +118,13 @@ NOINLINE void cross_entropy_part(const size_t id0, const long N, const long C, c
         __global const LABEL* labels = labels_base + labels_offset + row;
         __global REAL* statistics = statistics_base + statistics_offset + 2 * row;
         REAL means[LANES];
-        few_classes(x, (int)C, smoothing, statistics, means);
+        statistics_of_rows(x, (int)C, smoothing, statistics, means);
         for (int r = 0; r < LANES; ++r) {
             const LABEL label = labels[r];
-            const bool counts = label != ignore && VALID(label);
-            const REAL loss = loss_of(statistics[2 * r + 1], x[r * C + (counts ? label : 0)] - statistics[2 * r],
+            const bool is_counted = label != ignore && VALID(label);
+            const REAL loss = loss_of(statistics[2 * r + 1], x[r * C + (is_counted ? label : 0)] - statistics[2 * r],
                                       smoothing > 0 ? means[r] : 0, smoothing);
-            losses[losses_offset + row + r] = counts ? loss : label == ignore ? 0 : NAN;
+            losses[losses_offset + row + r] = is_counted ? loss : label == ignore ? 0 : NAN;
         }
     }
     for (; row < last; ++row) {
@@ -221,12 +221,12 @@ __kernel void cross_entropy_backward(const long N, const long C, const long igno
     const REAL m = statistics_base[statistics_offset + 2 * row],
                log_sum = statistics_base[statistics_offset + 2 * row + 1];
     const LABEL label = labels_base[labels_offset + row];
-    const bool counts = label != ignore && VALID(label);
-    const REAL scale = counts ? ROW_GRADIENT(row) : 0, base = smoothing / (REAL)C;
+    const bool is_counted = label != ignore && VALID(label);
+    const REAL scale = is_counted ? ROW_GRADIENT(row) : 0, base = smoothing / (REAL)C;
     for (long c = group.lane; c < C; c += lanes) {
         const REAL target = base + (c == label ? 1 - smoothing : 0);
         const REAL value = scale * (d_exp((x[c] - m) - log_sum) - target);
-        dx[c] = counts ? value : label == ignore ? 0 : NAN;
+        dx[c] = is_counted ? value : label == ignore ? 0 : NAN;
     }
 }
 

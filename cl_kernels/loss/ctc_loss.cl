@@ -25,11 +25,11 @@ struct Ctc {
 };
 
 #ifdef SIMD
-#define PART NOINLINE
-#define WAIT
+#define SEQUENCE_FN NOINLINE
+#define SEQUENCE_BARRIER
 #else
-#define PART static inline
-#define WAIT barrier(CLK_GLOBAL_MEM_FENCE);
+#define SEQUENCE_FN static inline
+#define SEQUENCE_BARRIER barrier(CLK_GLOBAL_MEM_FENCE);
 #endif
 
 // Common parameters: the lengths, and the data of sequence n.
@@ -46,9 +46,9 @@ struct Ctc {
     const long length = input_lengths[input_lengths_offset + n], labels = target_lengths[target_lengths_offset + n]; \
     const long states = 2 * labels + 1, room = 2 * sizes.S + 1;                                                      \
     __global const long* targets = targets_base + targets_offset + n * sizes.S;
-#define FITS ((length >= 0) & (length <= sizes.T) & (labels >= 0) & (labels <= sizes.S))
+#define HAS_VALID_LENGTHS ((length >= 0) & (length <= sizes.T) & (labels >= 0) & (labels <= sizes.S))
 #define LABEL(s) (((s)&1) ? targets[(s) >> 1] : sizes.blank)
-#define THERE(label) (((label) >= 0) & ((label) < sizes.C))
+#define IS_CLASS(label) (((label) >= 0) & ((label) < sizes.C))
 
 static inline REAL log_sum(const REAL a, const REAL b, const REAL c) {
     const REAL ab = a > b ? a : b, m = ab > c ? ab : c;
@@ -58,44 +58,45 @@ static inline REAL log_sum(const REAL a, const REAL b, const REAL c) {
 
 static inline REAL emission(const struct Ctc sizes, __global const REAL* x, const long t, const long n,
                             const long label) {
-    return THERE(label) ? x[(t * sizes.N + n) * sizes.C + label] : NAN;
+    return IS_CLASS(label) ? x[(t * sizes.N + n) * sizes.C + label] : NAN;
 }
 
-PART void alpha_part(const long n, const int lane, const int lanes, PARAMETERS, __global REAL* losses,
-                     const long losses_offset) {
+SEQUENCE_FN void alpha_part(const long n, const int lane, const int lanes, PARAMETERS, __global REAL* losses,
+                            const long losses_offset) {
     SEQUENCE
-    if (!FITS || length == 0) {
-        if (lane == 0) losses[losses_offset + n] = FITS && labels == 0 ? 0 : INFINITY;
+    if (!HAS_VALID_LENGTHS || length == 0) {
+        if (lane == 0) losses[losses_offset + n] = HAS_VALID_LENGTHS && labels == 0 ? 0 : INFINITY;
         return;
     }
     for (long t = 0; t < length; ++t) {
         __global REAL* row = alphas + alphas_offset + (n * sizes.T + t) * room;
-        __global const REAL* before = row - room;
+        __global const REAL* previous = row - room;
         for (long s = lane; s < states; s += lanes) {
             const long label = LABEL(s);
-            REAL ways = s < 2 ? 0 : -INFINITY;
+            REAL log_paths = s < 2 ? 0 : -INFINITY;
             if (t > 0) {
-                const int skips = (s & 1) && s > 1 && label != targets[(s >> 1) - 1];
-                ways = log_sum(before[s], s > 0 ? before[s - 1] : -INFINITY, skips ? before[s - 2] : -INFINITY);
+                const int may_skip = (s & 1) && s > 1 && label != targets[(s >> 1) - 1];
+                log_paths =
+                    log_sum(previous[s], s > 0 ? previous[s - 1] : -INFINITY, may_skip ? previous[s - 2] : -INFINITY);
             }
-            row[s] = ways + emission(sizes, x + x_offset, t, n, label);
+            row[s] = log_paths + emission(sizes, x + x_offset, t, n, label);
         }
-        WAIT
+        SEQUENCE_BARRIER
     }
     if (lane > 0) return;
     __global const REAL* last = alphas + alphas_offset + (n * sizes.T + length - 1) * room;
     losses[losses_offset + n] = -log_sum(last[states - 1], labels > 0 ? last[states - 2] : -INFINITY, -INFINITY);
 }
 
-// posts (N, T, 2 S + 1): -g exp(alpha + beta + loss). `after` (N, 2, 2 S + 1): beta + x of this step and of the next
-// one, double-buffered. chains (N, S): for the first of equal labels one plus the index of the next equal label, or 0;
-// for the others the bitwise complement of that.
-PART void beta_part(const long n, const int lane, const int lanes, PARAMETERS, __global const REAL* losses,
-                    const long losses_offset, __global const REAL* g, const long g_offset, __global REAL* after,
-                    const long after_offset, __global REAL* posts, const long posts_offset, __global int* chains,
-                    const long chains_offset) {
+// posteriors (N, T, 2 S + 1): -g exp(alpha + beta + loss). `betas` (N, 2, 2 S + 1): beta + x of this step and of the
+// next one, double-buffered. chains (N, S): for the first of equal labels one plus the index of the next equal label,
+// or 0; for the others the bitwise complement of that.
+SEQUENCE_FN void beta_part(const long n, const int lane, const int lanes, PARAMETERS, __global const REAL* losses,
+                           const long losses_offset, __global const REAL* g, const long g_offset, __global REAL* betas,
+                           const long betas_offset, __global REAL* posteriors, const long posteriors_offset,
+                           __global int* chains, const long chains_offset) {
     SEQUENCE
-    if (!FITS) return;
+    if (!HAS_VALID_LENGTHS) return;
     const REAL loss = losses[losses_offset + n], factor = g[g_offset + n];
     for (long k = lane; k < labels; k += lanes) {
         const long label = targets[k];
@@ -107,50 +108,50 @@ PART void beta_part(const long n, const int lane, const int lanes, PARAMETERS, _
     }
     for (long t = length - 1; t >= 0; --t) {
         __global const REAL* alpha = alphas + alphas_offset + (n * sizes.T + t) * room;
-        __global REAL* post = posts + posts_offset + (n * sizes.T + t) * room;
-        __global REAL* own = after + after_offset + (2 * n + (t & 1)) * room;
-        __global const REAL* behind = after + after_offset + (2 * n + ((t + 1) & 1)) * room;
+        __global REAL* posterior = posteriors + posteriors_offset + (n * sizes.T + t) * room;
+        __global REAL* beta = betas + betas_offset + (2 * n + (t & 1)) * room;
+        __global const REAL* next_beta = betas + betas_offset + (2 * n + ((t + 1) & 1)) * room;
         for (long s = lane; s < states; s += lanes) {
             const long label = LABEL(s);
-            REAL ways = s + 2 >= states ? 0 : -INFINITY;
+            REAL log_paths = s + 2 >= states ? 0 : -INFINITY;
             if (t + 1 < length) {
-                const int skips = (s & 1) && s + 2 < states && label != targets[(s >> 1) + 1];
-                ways =
-                    log_sum(behind[s], s + 1 < states ? behind[s + 1] : -INFINITY, skips ? behind[s + 2] : -INFINITY);
+                const int may_skip = (s & 1) && s + 2 < states && label != targets[(s >> 1) + 1];
+                log_paths = log_sum(next_beta[s], s + 1 < states ? next_beta[s + 1] : -INFINITY,
+                                    may_skip ? next_beta[s + 2] : -INFINITY);
             }
-            own[s] = ways + emission(sizes, x + x_offset, t, n, label);
+            beta[s] = log_paths + emission(sizes, x + x_offset, t, n, label);
             // No alignment exists: the gradient is NaN, or 0 if g is 0.
-            post[s] = loss == INFINITY ? (factor == 0 ? 0 : NAN) : -factor * d_exp(alpha[s] + ways + loss);
+            posterior[s] = loss == INFINITY ? (factor == 0 ? 0 : NAN) : -factor * d_exp(alpha[s] + log_paths + loss);
         }
-        WAIT
+        SEQUENCE_BARRIER
     }
 }
 
 // Gradient at one step of the blank (k == 0), or of label k - 1 and all labels equal to it.
 static inline void gradient_of(const long k, const long t, const long n, const struct Ctc sizes,
-                               __global const long* targets, const long labels, __global const REAL* post,
+                               __global const long* targets, const long labels, __global const REAL* posterior,
                                __global const int* chain, __global REAL* dx) {
     REAL sum = 0;
     long label = sizes.blank;
     if (k == 0) {
-        for (long i = 0; i <= labels; ++i) sum += post[2 * i];
-        for (long i = 0; i < labels; ++i) sum += targets[i] == label ? post[2 * i + 1] : 0;
+        for (long i = 0; i <= labels; ++i) sum += posterior[2 * i];
+        for (long i = 0; i < labels; ++i) sum += targets[i] == label ? posterior[2 * i + 1] : 0;
     } else {
         label = targets[k - 1];
         int link = chain[k - 1];
-        if (link < 0 || label == sizes.blank || !THERE(label)) return;
-        sum = post[2 * k - 1];
+        if (link < 0 || label == sizes.blank || !IS_CLASS(label)) return;
+        sum = posterior[2 * k - 1];
         while (link > 0) {
-            sum += post[2 * link - 1];
+            sum += posterior[2 * link - 1];
             link = ~chain[link - 1];
         }
     }
     dx[(t * sizes.N + n) * sizes.C + label] = sum;
 }
 
-#define GRADIENT_PARAMETERS                                                                                    \
-    __global const REAL *posts, const long posts_offset, __global const int *chains, const long chains_offset, \
-        __global REAL *dx, const long dx_offset
+#define GRADIENT_PARAMETERS                                                                    \
+    __global const REAL *posteriors, const long posteriors_offset, __global const int *chains, \
+        const long chains_offset, __global REAL *dx, const long dx_offset
 
 #ifdef SIMD
 
@@ -159,23 +160,23 @@ __kernel void ctc_alpha(PARAMETERS, __global REAL* losses, const long losses_off
 }
 
 __kernel void ctc_beta(PARAMETERS, __global const REAL* losses, const long losses_offset, __global const REAL* g,
-                       const long g_offset, __global REAL* after, const long after_offset, __global REAL* posts,
-                       const long posts_offset, __global int* chains, const long chains_offset) {
-    beta_part(get_global_id(0), 0, 1, ARGUMENTS, losses, losses_offset, g, g_offset, after, after_offset, posts,
-              posts_offset, chains, chains_offset);
+                       const long g_offset, __global REAL* betas, const long betas_offset, __global REAL* posteriors,
+                       const long posteriors_offset, __global int* chains, const long chains_offset) {
+    beta_part(get_global_id(0), 0, 1, ARGUMENTS, losses, losses_offset, g, g_offset, betas, betas_offset, posteriors,
+              posteriors_offset, chains, chains_offset);
 }
 
 NOINLINE void gradient_part(const long t, const long n, PARAMETERS, GRADIENT_PARAMETERS) {
     SEQUENCE
-    if (!FITS || t >= length) return;
+    if (!HAS_VALID_LENGTHS || t >= length) return;
     for (long k = 0; k <= labels; ++k)
-        gradient_of(k, t, n, sizes, targets, labels, posts + posts_offset + (n * sizes.T + t) * room,
+        gradient_of(k, t, n, sizes, targets, labels, posteriors + posteriors_offset + (n * sizes.T + t) * room,
                     chains + chains_offset + n * sizes.S, dx + dx_offset);
 }
 
 __kernel void ctc_gradient(PARAMETERS, GRADIENT_PARAMETERS) {
-    gradient_part(get_global_id(0), get_global_id(1), ARGUMENTS, posts, posts_offset, chains, chains_offset, dx,
-                  dx_offset);
+    gradient_part(get_global_id(0), get_global_id(1), ARGUMENTS, posteriors, posteriors_offset, chains, chains_offset,
+                  dx, dx_offset);
 }
 
 #else
@@ -185,17 +186,17 @@ __kernel void ctc_alpha(PARAMETERS, __global REAL* losses, const long losses_off
 }
 
 __kernel void ctc_beta(PARAMETERS, __global const REAL* losses, const long losses_offset, __global const REAL* g,
-                       const long g_offset, __global REAL* after, const long after_offset, __global REAL* posts,
-                       const long posts_offset, __global int* chains, const long chains_offset) {
+                       const long g_offset, __global REAL* betas, const long betas_offset, __global REAL* posteriors,
+                       const long posteriors_offset, __global int* chains, const long chains_offset) {
     beta_part(get_global_id(1), get_local_id(0), get_local_size(0), ARGUMENTS, losses, losses_offset, g, g_offset,
-              after, after_offset, posts, posts_offset, chains, chains_offset);
+              betas, betas_offset, posteriors, posteriors_offset, chains, chains_offset);
 }
 
 __kernel void ctc_gradient(PARAMETERS, GRADIENT_PARAMETERS) {
     const long k = get_global_id(0), t = get_global_id(1), n = get_global_id(2);
     SEQUENCE
-    if (!FITS || t >= length || k > labels) return;
-    gradient_of(k, t, n, sizes, targets, labels, posts + posts_offset + (n * sizes.T + t) * room,
+    if (!HAS_VALID_LENGTHS || t >= length || k > labels) return;
+    gradient_of(k, t, n, sizes, targets, labels, posteriors + posteriors_offset + (n * sizes.T + t) * room,
                 chains + chains_offset + n * sizes.S, dx + dx_offset);
 }
 

@@ -14,7 +14,7 @@
 //   COLUMNS      columns of a register tile, a multiple of VW. ROWS * COLUMNS / VW + COLUMNS / VW + 1 vectors must fit
 //                in the registers (src/ops/matmul/matmul_blocked.cpp chooses them). Panels of b have VW columns less
 //                if that makes their widths more equal
-//   A_COPIED     0: a is read in place, and its type is REAL; 1: a is packed
+//   A_PACKED     0: a is read in place, and its type is REAL; 1: a is packed
 #define GROUP 1
 #include "noinline.clh"
 #include "vectors.clh"
@@ -36,7 +36,7 @@ struct GemmShape {
     int row_panels, column_panels;               // of the whole matrices
     int panel_vectors, wider_panels;             // vectors per panel of b; number of first panels with one more vector
     int rows_each, columns_each, matrices_each;  // panels and matrices per work-group
-    int rows_copied;                             // panels of a packed at a time, if A_COPIED
+    int packed_panels;                           // panels of a packed at a time, if A_PACKED
     int k_block;
     int has_epilogue;  // 0: results are stored without epilogue
 };
@@ -47,33 +47,33 @@ static inline int first_vector(const struct GemmShape d, const int panel) {
 }
 
 // to[k][i] = from[i * across + k * along] for i in [0, width) and k in [0, steps), in rows of `pitch` elements. Only
-// `here` of the `width` elements exist: after them the last one is repeated.
+// `valid` of the `width` elements exist: after them the last one is repeated.
 static inline __attribute__((always_inline)) void copy_panel(__global const STORED* from,
-                                                             const struct OperandStrides strides, const int here,
+                                                             const struct OperandStrides strides, const int valid,
                                                              __local REAL* to, const int width, const int pitch,
                                                              const int steps) {
     if (strides.along == 1) {
         for (int i = 0; i < width; i += 4) {
-            __global const STORED* r0 = from + min(i, here - 1) * strides.across;
-            __global const STORED* r1 = from + min(i + 1, here - 1) * strides.across;
-            __global const STORED* r2 = from + min(i + 2, here - 1) * strides.across;
-            __global const STORED* r3 = from + min(i + 3, here - 1) * strides.across;
-            __local REAL* corner = to + i;
+            __global const STORED* r0 = from + min(i, valid - 1) * strides.across;
+            __global const STORED* r1 = from + min(i + 1, valid - 1) * strides.across;
+            __global const STORED* r2 = from + min(i + 2, valid - 1) * strides.across;
+            __global const STORED* r3 = from + min(i + 3, valid - 1) * strides.across;
+            __local REAL* block_out = to + i;
             int k = 0;
-            for (; k + 4 <= steps; k += 4, corner += 4 * pitch) {
+            for (; k + 4 <= steps; k += 4, block_out += 4 * pitch) {
                 const REAL4 p = LOADED(vload4(0, r0 + k)), q = LOADED(vload4(0, r1 + k)), r = LOADED(vload4(0, r2 + k)),
                             s = LOADED(vload4(0, r3 + k));
-                vstore4((REAL4)(p.x, q.x, r.x, s.x), 0, corner);
-                vstore4((REAL4)(p.y, q.y, r.y, s.y), 0, corner + pitch);
-                vstore4((REAL4)(p.z, q.z, r.z, s.z), 0, corner + 2 * pitch);
-                vstore4((REAL4)(p.w, q.w, r.w, s.w), 0, corner + 3 * pitch);
+                vstore4((REAL4)(p.x, q.x, r.x, s.x), 0, block_out);
+                vstore4((REAL4)(p.y, q.y, r.y, s.y), 0, block_out + pitch);
+                vstore4((REAL4)(p.z, q.z, r.z, s.z), 0, block_out + 2 * pitch);
+                vstore4((REAL4)(p.w, q.w, r.w, s.w), 0, block_out + 3 * pitch);
             }
-            for (; k < steps; ++k, corner += pitch)
-                vstore4((REAL4)(LOADED(r0[k]), LOADED(r1[k]), LOADED(r2[k]), LOADED(r3[k])), 0, corner);
+            for (; k < steps; ++k, block_out += pitch)
+                vstore4((REAL4)(LOADED(r0[k]), LOADED(r1[k]), LOADED(r2[k]), LOADED(r3[k])), 0, block_out);
         }
     } else {
         for (int k = 0; k < steps; ++k, from += strides.along, to += pitch)
-            for (int i = 0; i < width; ++i) to[i] = LOADED(from[min(i, here - 1) * strides.across]);
+            for (int i = 0; i < width; ++i) to[i] = LOADED(from[min(i, valid - 1) * strides.across]);
     }
 }
 
@@ -91,24 +91,25 @@ NOINLINE void copy_columns(const struct GemmShape d, __global const STORED* b, _
     }
     // Row by row, since a row spans all panels.
     const long first = first_vector(d, first_panel);
-    const int columns = (int)(min((long)first_vector(d, end_panel) * VW, d.N) - first * VW), whole = columns / VW;
+    const int columns = (int)(min((long)first_vector(d, end_panel) * VW, d.N) - first * VW),
+              full_vectors = columns / VW;
     b += first * VW;
     for (int k = 0; k < steps; ++k, b += d.b.along, to += COLUMNS) {
         int v = 0;
         __local REAL* row = to;
         for (int panel = first_panel; panel < end_panel; ++panel, row += panel_size) {
-            const int end = min(whole, first_vector(d, panel + 1) - (int)first);
+            const int end = min(full_vectors, first_vector(d, panel + 1) - (int)first);
             __local REAL* at = row;
             for (; v < end; ++v, at += VW) VSTORE(STORED_VLOAD(b + v * VW), at);
-            if (panel == end_panel - 1 && whole * VW < columns) {
+            if (panel == end_panel - 1 && full_vectors * VW < columns) {
                 VSTORE((VEC)(0), at);
-                for (int i = whole * VW; i < columns; ++i) at[i - whole * VW] = LOADED(b[i]);
+                for (int i = full_vectors * VW; i < columns; ++i) at[i - full_vectors * VW] = LOADED(b[i]);
             }
         }
     }
 }
 
-#if A_COPIED
+#if A_PACKED
 // Packs some panels of a, [panel][k][ROWS].
 NOINLINE void copy_rows(const struct GemmShape d, __global const STORED* a, __local REAL* to, const int first_panel,
                         const int end_panel, const int steps) {
@@ -163,7 +164,7 @@ NOINLINE void store_tile(const struct Tile t, const REAL* tile, __global OUTPUT*
     }
 }
 
-#if A_COPIED
+#if A_PACKED
 typedef __local const REAL* Left;
 #else
 struct Rows {
@@ -177,7 +178,7 @@ typedef struct Rows Left;
 static inline __attribute__((always_inline)) void multiply(const int vectors, const Left a, __local const REAL* right,
                                                            const int steps, const struct Tile t, __global OUTPUT* out,
                                                            const struct Epilogue epilogue) {
-#if A_COPIED
+#if A_PACKED
     __local const REAL* left = a;
 #else
     __global const REAL* left[ROWS];
@@ -199,7 +200,7 @@ static inline __attribute__((always_inline)) void multiply(const int vectors, co
             if (v < vectors) values[v] = VLOAD(right + v * VW);
 #pragma unroll
         for (int i = 0; i < ROWS; ++i) {
-#if A_COPIED
+#if A_PACKED
             const VEC factor = (VEC)(left[k * ROWS + i]);
 #else
             const VEC factor = (VEC)(left[i][at]);
@@ -208,7 +209,7 @@ static inline __attribute__((always_inline)) void multiply(const int vectors, co
             for (int v = 0; v < VECTORS; ++v)
                 if (v < vectors) sum[i][v] = fma(factor, values[v], sum[i][v]);
         }
-#if !A_COPIED
+#if !A_PACKED
         at += a.along;
 #endif
     }
@@ -239,17 +240,17 @@ static inline __attribute__((always_inline)) void multiply(const int vectors, co
     }
 }
 
-#define MULTIPLY(NAME, VECTORS_HERE)                                                                     \
+#define MULTIPLY(NAME, VECTOR_COUNT)                                                                     \
     NOINLINE void NAME(const Left left, __local const REAL* right, const int steps, const struct Tile t, \
                        __global OUTPUT* out, const struct Epilogue epilogue) {                           \
-        multiply(VECTORS_HERE, left, right, steps, t, out, epilogue);                                    \
+        multiply(VECTOR_COUNT, left, right, steps, t, out, epilogue);                                    \
     }
-MULTIPLY(multiply_most, VECTORS)
+MULTIPLY(multiply_full, VECTORS)
 #if VECTORS > 2
-MULTIPLY(multiply_less, VECTORS - 1)
+MULTIPLY(multiply_narrower, VECTORS - 1)
 #endif
 #if VECTORS > 1
-MULTIPLY(multiply_one, 1)
+MULTIPLY(multiply_single, 1)
 #endif
 
 // global size (ceil(column_panels / columns_each), ceil(row_panels / rows_each), ceil(matrices / matrices_each))
@@ -272,11 +273,12 @@ NOINLINE void matmul_blocked_part(const size_t id0, const size_t id1, const size
             for (int p = first_row; p < end_row; ++p) {
                 const long row = (long)p * ROWS;
                 const int height = (int)min((long)ROWS, d.M - row);
-#if A_COPIED
-                __local REAL* copies = block + d.columns_each * d.k_block * COLUMNS;
-                const int turn = (p - first_row) % d.rows_copied;
-                if (turn == 0) copy_rows(d, a + k_first * d.a.along, copies, p, min(p + d.rows_copied, end_row), steps);
-                const Left left = copies + turn * d.k_block * ROWS;
+#if A_PACKED
+                __local REAL* packed = block + d.columns_each * d.k_block * COLUMNS;
+                const int panel_slot = (p - first_row) % d.packed_panels;
+                if (panel_slot == 0)
+                    copy_rows(d, a + k_first * d.a.along, packed, p, min(p + d.packed_panels, end_row), steps);
+                const Left left = packed + panel_slot * d.k_block * ROWS;
 #else
                 // Past the last row, that row is multiplied again and not stored.
                 Left left;
@@ -297,12 +299,12 @@ NOINLINE void matmul_blocked_part(const size_t id0, const size_t id1, const size
                                            z * d.out_batch + row * d.N + column};
                     __global OUTPUT* out = out_base + out_offset + t.at;
                     __local const REAL* right = block + (q - first_panel) * d.k_block * COLUMNS;
-                    if (vectors == VECTORS) multiply_most(left, right, steps, t, out, epilogue);
+                    if (vectors == VECTORS) multiply_full(left, right, steps, t, out, epilogue);
 #if VECTORS > 2
-                    else if (vectors == VECTORS - 1) multiply_less(left, right, steps, t, out, epilogue);
+                    else if (vectors == VECTORS - 1) multiply_narrower(left, right, steps, t, out, epilogue);
 #endif
 #if VECTORS > 1
-                    else multiply_one(left, right, steps, t, out, epilogue);
+                    else multiply_single(left, right, steps, t, out, epilogue);
 #endif
                 }
             }

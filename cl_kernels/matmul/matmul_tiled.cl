@@ -2,7 +2,7 @@
 // epilogue of epilogue.clh. simt style. With too few tiles k is split (split-K), and out is [part][z][m][n] for
 // matmul_reduce.cl.
 //
-//   A_FORM, B_FORM   how the operands are read, HORIZONTAL to ALONG_4 (local_tile.clh). With a form of _4 all sizes,
+//   A_FORM, B_FORM   how the operands are read, ACROSS to ALONG_4 (local_tile.clh). With a form of _4 all sizes,
 //                    strides and offsets of the operand are multiples of 4, and it is contiguous in that direction
 //   OUT_4            1: n and the offset of out are multiples of 4
 //   Tile sizes: local_tile.clh, REAL: math.clh, STORED and OUTPUT: storage.clh
@@ -44,24 +44,24 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void matmul_tiled(
 
     REAL4 sum[4 * ROW_STRIPS][COLUMN_STRIPS];
     clear_sums(sum);
-    STORED a_held[ROWS_HELD], b_held[COLUMNS_HELD];
-    fetch_rows(a_held, a, d.a.across, d.a.along, height, (int)min((long)SLICE, steps));
-    fetch_columns(b_held, b, d.b.across, d.b.along, width, (int)min((long)SLICE, steps));
-    put_rows(a_held, left[0]);
-    put_columns(b_held, right[0]);
+    STORED a_registers[ROW_REGISTERS], b_registers[COLUMN_REGISTERS];
+    fetch_rows(a_registers, a, d.a.across, d.a.along, height, (int)min((long)SLICE, steps));
+    fetch_columns(b_registers, b, d.b.across, d.b.along, width, (int)min((long)SLICE, steps));
+    put_rows(a_registers, left[0]);
+    put_columns(b_registers, right[0]);
     barrier(CLK_LOCAL_MEM_FENCE);
-    for (int now = 0; steps > 0; now ^= 1) {
+    for (int current = 0; steps > 0; current ^= 1) {
         steps -= SLICE;
         a += SLICE * d.a.along;
         b += SLICE * d.b.along;
         if (steps > 0) {
-            fetch_rows(a_held, a, d.a.across, d.a.along, height, (int)min((long)SLICE, steps));
-            fetch_columns(b_held, b, d.b.across, d.b.along, width, (int)min((long)SLICE, steps));
+            fetch_rows(a_registers, a, d.a.across, d.a.along, height, (int)min((long)SLICE, steps));
+            fetch_columns(b_registers, b, d.b.across, d.b.along, width, (int)min((long)SLICE, steps));
         }
-        multiply_slices(sum, left[now], right[now]);
+        multiply_slices(sum, left[current], right[current]);
         if (steps > 0) {
-            put_rows(a_held, left[now ^ 1]);
-            put_columns(b_held, right[now ^ 1]);
+            put_rows(a_registers, left[current ^ 1]);
+            put_columns(b_registers, right[current ^ 1]);
         }
         barrier(CLK_LOCAL_MEM_FENCE);
     }

@@ -20,12 +20,12 @@
 //   SIMD_COLUMNS  simd style, small planes: a column is one (c, l), its positions are n, vectors across columns.
 //                 global (column blocks, chunks)
 //   SIMT          simt style: either, several work-items per column. global (column groups * local size, chunks)
-//   REAL, T   float or double
-//   LANES     SIMD: elements per vector
-//   BLOCK     SIMD, SIMD_COLUMNS: positions whose mean is computed before their deviations from it, while in the
-//             cache
-//   COLUMNS   SIMD_COLUMNS: columns per work-item
-//   MAX_WIDE  SIMD: maximum number of channels per work-item; several if planes are small, for longer contiguous
+//   REAL, T       float or double
+//   LANES         SIMD: elements per vector
+//   BLOCK         SIMD, SIMD_COLUMNS: positions whose mean is computed before their deviations from it, while in the
+//                 cache
+//   COLUMNS       SIMD_COLUMNS: columns per work-item
+//   MAX_CHANNELS  SIMD: maximum number of channels per work-item; several if planes are small, for longer contiguous
 //             reads
 //   EPILOGUE, ...  epilogue of batch_norm_whole (epilogue_stored.clh)
 #include "noinline.clh"
@@ -124,7 +124,7 @@ static inline void finish_statistics(const long c, const REAL mean, const REAL s
     if (c == 0 && (running & 4)) batches[batches_offset] += 1;
 }
 
-static inline void join_statistics(const long c, const struct Sizes sizes, const long splits, STATISTICS_PARAMETERS) {
+static inline void merge_statistics(const long c, const struct Sizes sizes, const long splits, STATISTICS_PARAMETERS) {
     const long width = sizes.columns / sizes.C;
     REAL mean = 0, squares = 0;
     long count = 0;
@@ -132,7 +132,7 @@ static inline void join_statistics(const long c, const struct Sizes sizes, const
         const long more = min(sizes.chunk, sizes.positions - split * sizes.chunk);
         __global const REAL* parts = parts_base + parts_offset + 2 * (split * sizes.columns + c * width);
         for (long l = 0; l < width; ++l) {
-            JOIN_STATISTICS(REAL, count, mean, squares, more, parts[2 * l], parts[2 * l + 1])
+            MERGE_STATISTICS(REAL, count, mean, squares, more, parts[2 * l], parts[2 * l + 1])
             count += more;
         }
     }
@@ -140,14 +140,14 @@ static inline void join_statistics(const long c, const struct Sizes sizes, const
 }
 
 __kernel void batch_norm_combine_statistics(const struct Sizes sizes, const long splits, STATISTICS_PARAMETERS) {
-    join_statistics(get_global_id(0), sizes, splits, STATISTICS_ARGUMENTS);
+    merge_statistics(get_global_id(0), sizes, splits, STATISTICS_ARGUMENTS);
 }
 
-static inline void join_gradient_sums(const long c, const struct Sizes sizes, const long splits,
-                                      __global const REAL* restrict parts_base, const long parts_offset,
-                                      __global const REAL* restrict scales, const long scales_offset,
-                                      __global REAL* restrict weight_gradient, const long weight_gradient_offset,
-                                      __global REAL* restrict bias_gradient, const long bias_gradient_offset) {
+static inline void merge_gradient_sums(const long c, const struct Sizes sizes, const long splits,
+                                       __global const REAL* restrict parts_base, const long parts_offset,
+                                       __global const REAL* restrict scales, const long scales_offset,
+                                       __global REAL* restrict weight_gradient, const long weight_gradient_offset,
+                                       __global REAL* restrict bias_gradient, const long bias_gradient_offset) {
     const long width = sizes.columns / sizes.C;
     REAL sum = 0, products = 0;
     for (long split = 0; split < splits; ++split) {
@@ -167,8 +167,8 @@ __kernel void batch_norm_combine_gradient_sums(const struct Sizes sizes, const l
                                                __global REAL* restrict weight_gradient,
                                                const long weight_gradient_offset, __global REAL* restrict bias_gradient,
                                                const long bias_gradient_offset) {
-    join_gradient_sums(get_global_id(0), sizes, splits, parts_base, parts_offset, scales, scales_offset,
-                       weight_gradient, weight_gradient_offset, bias_gradient, bias_gradient_offset);
+    merge_gradient_sums(get_global_id(0), sizes, splits, parts_base, parts_offset, scales, scales_offset,
+                        weight_gradient, weight_gradient_offset, bias_gradient, bias_gradient_offset);
 }
 
 __kernel void batch_norm_scale(const REAL epsilon, __global const REAL* restrict variance, const long variance_offset,
@@ -181,7 +181,7 @@ __kernel void batch_norm_scale(const REAL epsilon, __global const REAL* restrict
 
 // affine: bit 0, there is a weight; bit 1, a bias. A missing argument is replaced by the buffer of the mean and not
 // read.
-__kernel void batch_norm(const struct Sizes sizes, SPREAD, const long chunk, const int affine,
+__kernel void batch_norm(const struct Sizes sizes, ITEM_PARAMETER, const long chunk, const int affine,
                          __global const REAL* restrict x_base, const long x_offset, __global const REAL* restrict means,
                          const long means_offset, __global const REAL* restrict scales, const long scales_offset,
                          __global const REAL* restrict weights, const long weights_offset,
@@ -195,7 +195,7 @@ __kernel void batch_norm(const struct Sizes sizes, SPREAD, const long chunk, con
 }
 
 // of_batch: mean and scale depend on x; otherwise the sums are not read.
-__kernel void batch_norm_backward_input(const struct Sizes sizes, SPREAD, const long chunk, const int affine,
+__kernel void batch_norm_backward_input(const struct Sizes sizes, ITEM_PARAMETER, const long chunk, const int affine,
                                         const int of_batch, __global const REAL* restrict x_base, const long x_offset,
                                         __global const REAL* restrict g_base, const long g_offset,
                                         __global const REAL* restrict means, const long means_offset,
@@ -223,7 +223,7 @@ __kernel void batch_norm_backward_input(const struct Sizes sizes, SPREAD, const 
 #ifdef SIMD_COLUMNS
 #define ITEM_CHANNELS ((long)COLUMNS)
 #else
-#define ITEM_CHANNELS sizes.wide
+#define ITEM_CHANNELS sizes.channels
 #endif
 
 // flags: bit 0, there is a weight; bit 1, of_batch; bit 2, dx is computed as well (SIMD and SIMT).
@@ -258,7 +258,7 @@ NOINLINE void batch_norm_statistics_channels(const size_t id, const struct Sizes
                                              STATISTICS_PARAMETERS) {
     batch_norm_statistics_part(id, 0, sizes, x_base, x_offset, parts_base, parts_offset);
     const long first = id * ITEM_CHANNELS, end = min(sizes.C, first + ITEM_CHANNELS);
-    for (long c = first; c < end; ++c) join_statistics(c, sizes, 1, STATISTICS_ARGUMENTS);
+    for (long c = first; c < end; ++c) merge_statistics(c, sizes, 1, STATISTICS_ARGUMENTS);
 }
 
 // global (ceil(C / wide)) or (column blocks)
@@ -272,8 +272,8 @@ NOINLINE void batch_norm_backward_channels(const size_t id, const struct Sizes s
                                   parts_offset);
     const long first = id * ITEM_CHANNELS, last = min(sizes.C, first + ITEM_CHANNELS);
     for (long c = first; c < last; ++c)
-        join_gradient_sums(c, sizes, 1, parts, parts_offset, scales, scales_offset, weight_gradient,
-                           weight_gradient_offset, bias_gradient, bias_gradient_offset);
+        merge_gradient_sums(c, sizes, 1, parts, parts_offset, scales, scales_offset, weight_gradient,
+                            weight_gradient_offset, bias_gradient, bias_gradient_offset);
     if ((flags & 4) == 0) return;
     __global const REAL* x = x_base + x_offset;
     __global const REAL* g = g_base + g_offset;
@@ -288,7 +288,7 @@ NOINLINE void batch_norm_backward_channels(const size_t id, const struct Sizes s
                        slope = weight_gradient[weight_gradient_offset + c] * scale * share;
             const long start = (n * sizes.C + c) * sizes.L, end = sizes.L;
             long i = 0;
-            REST_OF_ROW(dx, GRADIENT(ONE), GRADIENT(VECTOR), sizes.N * sizes.C * sizes.L)
+            REST_OF_ROW(dx, GRADIENT(SCALAR), GRADIENT(VECTOR), sizes.N * sizes.C * sizes.L)
         }
 #endif
 }
@@ -298,7 +298,7 @@ NOINLINE void batch_norm_backward_channels(const size_t id, const struct Sizes s
 NOINLINE void batch_norm_channels(const size_t id, const struct Sizes sizes, FORWARD_PARAMETERS,
                                   STATISTICS_PARAMETERS EPILOGUE_STORED_PARAMETERS) {
     batch_norm_statistics_channels(id, sizes, x_base, x_offset, STATISTICS_ARGUMENTS);
-    const long first = id * sizes.wide, last = min(sizes.C, first + sizes.wide);
+    const long first = id * sizes.channels, last = min(sizes.C, first + sizes.channels);
     __global const REAL* x = x_base + x_offset;
     __global REAL* y = y_base + y_offset;
     EPILOGUE_HERE
@@ -309,7 +309,7 @@ NOINLINE void batch_norm_channels(const size_t id, const struct Sizes sizes, FOR
             const REAL bias = affine & 2 ? biases[biases_offset + c] : 0;
             const long start = (n * sizes.C + c) * sizes.L, end = sizes.L;
             long i = 0;
-            REST_OF_ROW(y, WITH_EPILOGUE(NORMALISED(ONE), c, start + i),
+            REST_OF_ROW(y, WITH_EPILOGUE(NORMALISED(SCALAR), c, start + i),
                         FINISHED_VECTOR(NORMALISED(VECTOR), c, start + i), sizes.N * sizes.C * sizes.L)
         }
 }

@@ -29,9 +29,9 @@ __kernel void clip_partial(MULTI_TENSOR_PARAMETERS, __global REAL* restrict part
     MULTI_TENSOR_LOOP sum = fma(x[i], x[i], sum);
     const int item = get_local_id(0);
     sums[item] = sum;
-    for (int reach = GROUP / 2; reach > 0; reach /= 2) {
+    for (int distance = GROUP / 2; distance > 0; distance /= 2) {
         barrier(CLK_LOCAL_MEM_FENCE);
-        if (item < reach) sums[item] += sums[item + reach];
+        if (item < distance) sums[item] += sums[item + distance];
     }
     if (item == 0) partial_base[partial_offset + MULTI_TENSOR_PIECE] = sums[0];
 #endif

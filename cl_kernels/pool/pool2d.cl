@@ -9,12 +9,14 @@
 //
 // Each sum is computed by one work-item in the order of p, q: results are bitwise reproducible.
 //
-//   LANES    elements per vector in simd style; 0 selects simt style
-//            simd: a work-item takes `each` rows of the result, or planes, global (ceil(rows / each));
-//            max_pool2d_backward: `each` planes and BAND rows of them, global (ceil(planes / each), ceil(H / BAND))
-//            simt: one element of the result each, global (columns, rows), rounded up to the local size
-//   MAX      1: max_pool2d, 0: avg_pool2d
-//   WHOLE    defined: the kernels ..._whole
+//   SIMD, SIMT      simd or simt style
+//                   simd: a work-item takes `each` rows of the result, or planes, global (ceil(rows / each));
+//                   max_pool2d_backward: `each` planes and BAND rows of them, global (ceil(planes / each),
+//                   ceil(H / BAND))
+//                   simt: one element of the result each, global (columns, rows), rounded up to the local size
+//   LANES           SIMD: elements per vector
+//   MAX             1: max_pool2d, 0: avg_pool2d
+//   GLOBAL_POOL     defined: the kernels ..._whole
 //   COUNT_PADDING   1: count is the window's area; 0: the part of it inside x
 //   NO_WINNERS      defined: max_pool2d_forward does not write winners, which may be any buffer
 //   REAL            type of the arithmetic (math.clh)
@@ -32,15 +34,15 @@ struct Pool {
 };
 
 #ifdef NO_WINNERS
-#define NOTE_WINNER(statement)
+#define IF_WINNERS(statement)
 #else
-#define NOTE_WINNER(statement) statement
+#define IF_WINNERS(statement) statement
 #endif
 
 // Row indices are split without %: clang turns a pair of / and % into a freeze instruction, which Oclgrind does not
 // support.
 
-#ifndef WHOLE
+#ifndef GLOBAL_POOL
 
 #define FIRST_WINDOW(at, padding, window, stride) \
     (((at) + (padding) >= (window)) ? ((at) + (padding) - (window)) / (stride) + 1 : 0)
@@ -50,15 +52,15 @@ struct Best {
     int winner;
 };
 
-#if LANES == 0
-#define EDGE static inline
+#ifdef SIMT
+#define SCALAR_FN static inline
 #else
-#define EDGE NOINLINE  // vectors do most of the work
+#define SCALAR_FN NOINLINE  // vectors do most of the work
 #endif
 
 // Maximum of one window of a plane x, over its rows first_h to last_h.
-EDGE struct Best max_of_window(__global const STORED* x, const int W, const int first_h, const int last_h,
-                               const int q) {
+SCALAR_FN struct Best max_of_window(__global const STORED* x, const int W, const int first_h, const int last_h,
+                                    const int q) {
     const int first_w = max(q * STRIDE_W - PADDING_W, 0), last_w = min(q * STRIDE_W - PADDING_W + WINDOW_W, W);
     struct Best best = {LOADED(x[first_h * W + first_w]), first_h * W + first_w};
     for (int h = first_h; h < last_h; ++h)
@@ -71,7 +73,7 @@ EDGE struct Best max_of_window(__global const STORED* x, const int W, const int 
     return best;
 }
 
-EDGE REAL sum_of_window(__global const STORED* x, const int W, const int first_h, const int last_h, const int q) {
+SCALAR_FN REAL sum_of_window(__global const STORED* x, const int W, const int first_h, const int last_h, const int q) {
     const int first_w = max(q * STRIDE_W - PADDING_W, 0), last_w = min(q * STRIDE_W - PADDING_W + WINDOW_W, W);
     REAL sum = 0;
     for (int h = first_h; h < last_h; ++h)
@@ -80,7 +82,7 @@ EDGE REAL sum_of_window(__global const STORED* x, const int W, const int first_h
 }
 
 // The factor 1 / count of a window.
-static inline REAL share(const int p, const int q, const int H, const int W) {
+static inline REAL inverse_count(const int p, const int q, const int H, const int W) {
 #if COUNT_PADDING
     return (REAL)1 / (REAL)(WINDOW_H * WINDOW_W);
 #else
@@ -91,41 +93,42 @@ static inline REAL share(const int p, const int q, const int H, const int W) {
 }
 
 // avg_pool2d gradient at column w, from the rows first_p to last_p of a plane g whose windows contain the row.
-EDGE REAL sum_of_shares(__global const STORED* g, const struct Pool* pool, const int first_p, const int last_p,
-                        const int w) {
+SCALAR_FN REAL backward_sum(__global const STORED* g, const struct Pool* pool, const int first_p, const int last_p,
+                            const int w) {
     const int first_q = FIRST_WINDOW(w, PADDING_W, WINDOW_W, STRIDE_W),
               last_q = min((w + PADDING_W) / STRIDE_W, pool->Q - 1);
     REAL sum = 0;
     for (int p = first_p; p <= last_p; ++p)
-        for (int q = first_q; q <= last_q; ++q) sum += LOADED(g[p * pool->Q + q]) * share(p, q, pool->H, pool->W);
+        for (int q = first_q; q <= last_q; ++q)
+            sum += LOADED(g[p * pool->Q + q]) * inverse_count(p, q, pool->H, pool->W);
     return sum;
 }
 
 #endif
 
-#if LANES == 0
+#ifdef SIMT
 
-#define THIS_ROW                         \
+#define ROW_AND_COLUMN                   \
     const int column = get_global_id(0); \
     const long row = get_global_id(1);
 
 __kernel void max_pool2d_forward(const struct Pool pool, __global const STORED* restrict x_base, const long x_offset,
                                  __global OUTPUT* restrict out, const long out_offset, __global int* restrict winners,
                                  const long winners_offset) {
-    THIS_ROW
+    ROW_AND_COLUMN
     if (row >= pool.rows || column >= pool.Q) return;
     const long plane = row / pool.P;
     const int h = (int)(row - plane * pool.P) * STRIDE_H - PADDING_H;
     const struct Best best = max_of_window(x_base + x_offset + plane * pool.H * pool.W, pool.W, max(h, 0),
                                            min(h + WINDOW_H, pool.H), column);
     out[out_offset + row * pool.Q + column] = ROUNDED(best.value);
-    NOTE_WINNER(winners[winners_offset + row * pool.Q + column] = best.winner);
+    IF_WINNERS(winners[winners_offset + row * pool.Q + column] = best.winner);
 }
 
 __kernel void max_pool2d_backward(const struct Pool pool, __global const STORED* restrict g_base, const long g_offset,
                                   __global const int* restrict winners_base, const long winners_offset,
                                   __global OUTPUT* restrict x, const long x_offset) {
-    THIS_ROW
+    ROW_AND_COLUMN
     if (row >= pool.rows || column >= pool.W) return;
     const long plane = row / pool.H;
     const int h = (int)(row - plane * pool.H);
@@ -144,25 +147,25 @@ __kernel void max_pool2d_backward(const struct Pool pool, __global const STORED*
 
 __kernel void avg_pool2d_forward(const struct Pool pool, __global const STORED* restrict x_base, const long x_offset,
                                  __global OUTPUT* restrict out, const long out_offset) {
-    THIS_ROW
+    ROW_AND_COLUMN
     if (row >= pool.rows || column >= pool.Q) return;
     const long plane = row / pool.P;
     const int p = (int)(row - plane * pool.P), h = p * STRIDE_H - PADDING_H;
     const REAL sum = sum_of_window(x_base + x_offset + plane * pool.H * pool.W, pool.W, max(h, 0),
                                    min(h + WINDOW_H, pool.H), column);
-    out[out_offset + row * pool.Q + column] = ROUNDED(sum * share(p, column, pool.H, pool.W));
+    out[out_offset + row * pool.Q + column] = ROUNDED(sum * inverse_count(p, column, pool.H, pool.W));
 }
 
 __kernel void avg_pool2d_backward(const struct Pool pool, __global const STORED* restrict g_base, const long g_offset,
                                   __global OUTPUT* restrict x, const long x_offset) {
-    THIS_ROW
+    ROW_AND_COLUMN
     if (row >= pool.rows || column >= pool.W) return;
     const long plane = row / pool.H;
     const int h = (int)(row - plane * pool.H);
     const int first_p = FIRST_WINDOW(h, PADDING_H, WINDOW_H, STRIDE_H),
               last_p = min((h + PADDING_H) / STRIDE_H, pool.P - 1);
     x[x_offset + row * pool.W + column] =
-        ROUNDED(sum_of_shares(g_base + g_offset + plane * pool.P * pool.Q, &pool, first_p, last_p, column));
+        ROUNDED(backward_sum(g_base + g_offset + plane * pool.P * pool.Q, &pool, first_p, last_p, column));
 }
 
 #else
@@ -181,18 +184,18 @@ __kernel void avg_pool2d_backward(const struct Pool pool, __global const STORED*
 #define ZIP_LOW(a, b) ((ROW_VEC)(ROW_PASTE(ZIP_LOW_, LANES)(a, b)))
 #define ZIP_HIGH(a, b) ((ROW_VEC)(ROW_PASTE(ZIP_HIGH_, LANES)(a, b)))
 #if LANES == 16
-#define NUMBERS ((IVEC)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15))
+#define LANE_INDICES ((IVEC)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15))
 #else
-#define NUMBERS ((IVEC)(0, 1, 2, 3, 4, 5, 6, 7))
+#define LANE_INDICES ((IVEC)(0, 1, 2, 3, 4, 5, 6, 7))
 #endif
 
 #if STORED_AS + OUTPUT_AS > 0
-UNALIGNED(half_row, ushort, LANES)
+UNALIGNED(row_16bit, ushort, LANES)
 #endif
 #if STORED_AS == 0
 #define LOAD_ROW(p) ROW_LOAD(p)
 #else
-#define LOAD_ROW(p) LOADED(half_row_load(p))
+#define LOAD_ROW(p) LOADED(row_16bit_load(p))
 #endif
 
 // Stores the first `count` elements of v, or all of them.
@@ -202,11 +205,11 @@ static inline void store_reals(const ROW_VEC v, __global OUTPUT* to, const int c
     else row_store_rest(v, to, count);
 #else
     if (count >= LANES) {
-        half_row_store(ROUNDED(v), to);
+        row_16bit_store(ROUNDED(v), to);
         return;
     }
     ushort from[LANES];
-    half_row_store(ROUNDED(v), from);
+    row_16bit_store(ROUNDED(v), from);
     for (int i = 0; i < count; ++i) to[i] = from[i];
 #endif
 }
@@ -224,18 +227,18 @@ static inline void store_ints(const INTS v, __global int* to, const int count) {
     if (count & 1) to[i] = from[i];
 }
 
-#define THESE_ROWS                                                \
+#define FOR_EACH_ROW                                              \
     const long end = min(pool.rows, ((long)id0 + 1) * pool.each); \
     for (long row = id0 * pool.each; row < end; ++row)
 
 // The same, with `line`, the row index within a plane of `height` rows, computed without a division per row.
-#define THESE_LINES(height)                                                      \
+#define FOR_EACH_LINE(height)                                                    \
     const long begin = id0 * pool.each, end = min(pool.rows, begin + pool.each); \
     long plane = begin / (height);                                               \
     int line = (int)(begin - plane * (height));                                  \
     for (long row = begin; row < end; ++row, line = line + 1 < (height) ? line + 1 : (++plane, 0))
 
-#ifdef WHOLE
+#ifdef GLOBAL_POOL
 
 #undef T
 #define T D_INT
@@ -249,18 +252,18 @@ __kernel void max_pool2d_forward_whole(const struct Pool pool, __global const ST
                                        __global int* restrict winners, const long winners_offset) {
     const size_t id0 = get_global_id(0);
     const int n = pool.H * pool.W;
-    THESE_ROWS {
+    FOR_EACH_ROW {
         __global const STORED* x = x_base + x_offset + row * n;
         REAL value = LOADED(x[0]);
         int winner = 0, i = 1;
         if (n >= LANES) {
             ROW_VEC best = LOAD_ROW(x);
-            IVEC at = NUMBERS;
+            IVEC at = LANE_INDICES;
             for (i = LANES; i + LANES <= n; i += LANES) {
                 const ROW_VEC next = LOAD_ROW(x + i);
                 const IVEC better = ~(next <= best) & (best == best);
                 best = better ? next : best;
-                at = better ? NUMBERS + i : at;
+                at = better ? LANE_INDICES + i : at;
             }
             value = row_largest_of(best);
             at = ((best == value) | (best != best)) ? at : (IVEC)(n);
@@ -273,20 +276,20 @@ __kernel void max_pool2d_forward_whole(const struct Pool pool, __global const ST
             winner = better ? i : winner;
         }
         out[out_offset + row] = ROUNDED(value);
-        NOTE_WINNER(winners[winners_offset + row] = winner);
+        IF_WINNERS(winners[winners_offset + row] = winner);
     }
 }
 
 #if STORED_AS == 0
-#define FIRST(v, w, m) (v)
-ROW_SUM(row_sum, FIRST)
+#define VALUE_TERM(v, w, m) (v)
+ROW_SUM(row_sum, VALUE_TERM)
 
 // For 16-bit types the operand is first copied to REAL.
 __kernel void avg_pool2d_forward_whole(const struct Pool pool, __global const STORED* restrict x, const long x_offset,
                                        __global OUTPUT* restrict out, const long out_offset) {
     const size_t id0 = get_global_id(0);
     const int n = pool.H * pool.W;
-    THESE_ROWS out[out_offset + row] = ROUNDED(
+    FOR_EACH_ROW out[out_offset + row] = ROUNDED(
         row_sum(x + x_offset + row * n, x + x_offset + row * n, n, 0, pool.elements - row * n) * ((REAL)1 / (REAL)n));
 }
 #endif
@@ -295,7 +298,7 @@ __kernel void avg_pool2d_backward_whole(const struct Pool pool, __global const S
                                         __global OUTPUT* restrict x_base, const long x_offset) {
     const size_t id0 = get_global_id(0);
     const int n = pool.H * pool.W;
-    THESE_ROWS {
+    FOR_EACH_ROW {
         __global OUTPUT* x = x_base + x_offset + row * n;
         const ROW_VEC part = (ROW_VEC)(LOADED(g[g_offset + row]) * ((REAL)1 / (REAL)n));
         for (int i = 0; i < n; i += LANES) store_reals(part, x + i, n - i);
@@ -314,12 +317,12 @@ static inline ROW_VEC load_even(__global const STORED* p) {
 }
 #define LOAD_STRIDED(p) load_even(p)
 #else
-#define EVERY(p, i) LOADED(p[(i)*STRIDE_W])
-#define EVERY4(p, i) EVERY(p, i), EVERY(p, i + 1), EVERY(p, i + 2), EVERY(p, i + 3)
+#define STRIDED(p, i) LOADED(p[(i)*STRIDE_W])
+#define STRIDED4(p, i) STRIDED(p, i), STRIDED(p, i + 1), STRIDED(p, i + 2), STRIDED(p, i + 3)
 #if LANES == 16
-#define LOAD_STRIDED(p) ((ROW_VEC)(EVERY4((p), 0), EVERY4((p), 4), EVERY4((p), 8), EVERY4((p), 12)))
+#define LOAD_STRIDED(p) ((ROW_VEC)(STRIDED4((p), 0), STRIDED4((p), 4), STRIDED4((p), 8), STRIDED4((p), 12)))
 #else
-#define LOAD_STRIDED(p) ((ROW_VEC)(EVERY4((p), 0), EVERY4((p), 4)))
+#define LOAD_STRIDED(p) ((ROW_VEC)(STRIDED4((p), 0), STRIDED4((p), 4)))
 #endif
 #endif
 
@@ -334,23 +337,23 @@ static inline ROW_VEC load_even(__global const STORED* p) {
 NOINLINE void max_pool2d_forward_part(const size_t id0, const struct Pool pool, __global const STORED* restrict x_base,
                                       const long x_offset, __global OUTPUT* restrict out_base, const long out_offset,
                                       __global int* restrict winners_base, const long winners_offset) {
-    THESE_LINES(pool.P) {
+    FOR_EACH_LINE(pool.P) {
         const long start = plane * pool.H * pool.W;
         const int p = line, first_h = max(p * STRIDE_H - PADDING_H, 0),
                   last_h = min(p * STRIDE_H - PADDING_H + WINDOW_H, pool.H);
         __global const STORED* x = x_base + x_offset + start;
         __global OUTPUT* out = out_base + out_offset + row * pool.Q;
-        NOTE_WINNER(__global int* winners = winners_base + winners_offset + row * pool.Q);
+        IF_WINNERS(__global int* winners = winners_base + winners_offset + row * pool.Q);
         for (int q = 0; q < pool.Q; q += LANES) {
             if (!READABLE(start)) {
                 for (int k = q; k < min(q + LANES, pool.Q); ++k) {
                     const struct Best best = max_of_window(x, pool.W, first_h, last_h, k);
                     out[k] = ROUNDED(best.value);
-                    NOTE_WINNER(winners[k] = best.winner);
+                    IF_WINNERS(winners[k] = best.winner);
                 }
                 continue;
             }
-            const IVEC column = NUMBERS * STRIDE_W + (q * STRIDE_W - PADDING_W);
+            const IVEC column = LANE_INDICES * STRIDE_W + (q * STRIDE_W - PADDING_W);
             ROW_VEC best = (ROW_VEC)(-(REAL)INFINITY);
             IVEC winner = max(column, (IVEC)(0)) + first_h * pool.W;
             for (int h = first_h; h < last_h; ++h)
@@ -365,7 +368,7 @@ NOINLINE void max_pool2d_forward_part(const size_t id0, const struct Pool pool, 
                     winner = better ? column + (h * pool.W + s) : winner;
                 }
             store_reals(best, out + q, pool.Q - q);
-            NOTE_WINNER(store_ints(ROW_PASTE(convert_int, LANES)(winner), winners + q, pool.Q - q));
+            IF_WINNERS(store_ints(ROW_PASTE(convert_int, LANES)(winner), winners + q, pool.Q - q));
         }
     }
 }
@@ -387,7 +390,7 @@ NOINLINE void max_pool2d_backward_part(const size_t id0, const size_t id1, const
     const int first_p = FIRST_WINDOW(first_h, PADDING_H, WINDOW_H, STRIDE_H),
               last_p = min((last_h - 1 + PADDING_H) / STRIDE_H, pool.P - 1);
     const int count = (last_h - first_h) * pool.W;
-    THESE_ROWS {
+    FOR_EACH_ROW {
         __global OUTPUT* x = x_base + x_offset + (row * pool.H + first_h) * pool.W;
         __global const STORED* g = g_base + g_offset + row * pool.P * pool.Q;
         __global const int* winners = winners_base + winners_offset + row * pool.P * pool.Q;
@@ -415,7 +418,7 @@ __kernel void max_pool2d_backward(const struct Pool pool, __global const STORED*
 
 NOINLINE void avg_pool2d_forward_part(const size_t id0, const struct Pool pool, __global const STORED* restrict x_base,
                                       const long x_offset, __global OUTPUT* restrict out_base, const long out_offset) {
-    THESE_LINES(pool.P) {
+    FOR_EACH_LINE(pool.P) {
         const long start = plane * pool.H * pool.W;
         const int p = line, first_h = max(p * STRIDE_H - PADDING_H, 0),
                   last_h = min(p * STRIDE_H - PADDING_H + WINDOW_H, pool.H);
@@ -425,10 +428,11 @@ NOINLINE void avg_pool2d_forward_part(const size_t id0, const struct Pool pool, 
             if (!READABLE(start)) {
                 for (int k = q; k < min(q + LANES, pool.Q); ++k)
 
-                    out[k] = ROUNDED(sum_of_window(x, pool.W, first_h, last_h, k) * share(p, k, pool.H, pool.W));
+                    out[k] =
+                        ROUNDED(sum_of_window(x, pool.W, first_h, last_h, k) * inverse_count(p, k, pool.H, pool.W));
                 continue;
             }
-            const IVEC column = NUMBERS * STRIDE_W + (q * STRIDE_W - PADDING_W);
+            const IVEC column = LANE_INDICES * STRIDE_W + (q * STRIDE_W - PADDING_W);
             ROW_VEC sum = (ROW_VEC)(0);
             for (int h = first_h; h < last_h; ++h)
 #pragma unroll
@@ -441,7 +445,7 @@ NOINLINE void avg_pool2d_forward_part(const size_t id0, const struct Pool pool, 
 #endif
                 }
 #if COUNT_PADDING
-            sum *= share(p, q, pool.H, pool.W);
+            sum *= inverse_count(p, q, pool.H, pool.W);
 #else
             sum *= (ROW_VEC)(1) /
                    TO_REALS((min(column + WINDOW_W, (IVEC)(pool.W)) - max(column, (IVEC)(0))) * (last_h - first_h));
@@ -459,25 +463,25 @@ __kernel void avg_pool2d_forward(const struct Pool pool, __global const STORED* 
 // Sums for the columns w + b + STRIDE_W k in lanes k, phase b. Such a column is at offset `rest` of window `first` + k,
 // and further right in the windows before it.
 #if STRIDE_W <= 2
-static inline ROW_VEC phase_of_shares(__global const STORED* g, const struct Pool* pool, const int first_p,
-                                      const int last_p, const int w, const int b) {
+static inline ROW_VEC backward_phase(__global const STORED* g, const struct Pool* pool, const int first_p,
+                                     const int last_p, const int w, const int b) {
     const int first = w / STRIDE_W + (b + PADDING_W) / STRIDE_W, rest = (b + PADDING_W) % STRIDE_W;
     ROW_VEC sum = (ROW_VEC)(0);
     for (int p = first_p; p <= last_p; ++p)
 #pragma unroll
         for (int before = (WINDOW_W - 1) / STRIDE_W; before >= 0; --before) {
             if (rest + before * STRIDE_W >= WINDOW_W) continue;
-            const IVEC q = NUMBERS + (first - before);
+            const IVEC q = LANE_INDICES + (first - before);
 #if COUNT_PADDING
-            const ROW_VEC part = (ROW_VEC)(share(p, 0, pool->H, pool->W));
+            const ROW_VEC part = (ROW_VEC)(inverse_count(p, 0, pool->H, pool->W));
 #else
             const IVEC column = q * STRIDE_W - PADDING_W;
             const int height = min(p * STRIDE_H - PADDING_H + WINDOW_H, pool->H) - max(p * STRIDE_H - PADDING_H, 0);
             const ROW_VEC part =
                 (ROW_VEC)(1) / TO_REALS((min(column + WINDOW_W, (IVEC)(pool->W)) - max(column, (IVEC)(0))) * height);
 #endif
-            const ROW_VEC more = LOAD_ROW(g + p * pool->Q + first - before) * part;
-            sum += INSIDE(q, pool->Q) ? more : (ROW_VEC)(0);
+            const ROW_VEC term = LOAD_ROW(g + p * pool->Q + first - before) * part;
+            sum += INSIDE(q, pool->Q) ? term : (ROW_VEC)(0);
         }
     return sum;
 }
@@ -485,7 +489,7 @@ static inline ROW_VEC phase_of_shares(__global const STORED* g, const struct Poo
 
 NOINLINE void avg_pool2d_backward_part(const size_t id0, const struct Pool pool, __global const STORED* restrict g_base,
                                        const long g_offset, __global OUTPUT* restrict x_base, const long x_offset) {
-    THESE_LINES(pool.H) {
+    FOR_EACH_LINE(pool.H) {
         const long start = plane * pool.P * pool.Q;
         const int h = line;
         const int first_p = FIRST_WINDOW(h, PADDING_H, WINDOW_H, STRIDE_H),
@@ -493,24 +497,24 @@ NOINLINE void avg_pool2d_backward_part(const size_t id0, const struct Pool pool,
         __global const STORED* g = g_base + g_offset + start;
         __global OUTPUT* x = x_base + x_offset + row * pool.W;
         for (int w = 0; w < pool.W; w += STRIDE_W * LANES) {
-            const int left = pool.W - w;
+            const int remaining = pool.W - w;
 #if STRIDE_W <= 2
             const long lowest = start + first_p * pool.Q + w / STRIDE_W + (PADDING_W - WINDOW_W + 1) / STRIDE_W;
             const long highest = start + last_p * pool.Q + w / STRIDE_W + (STRIDE_W - 1 + PADDING_W) / STRIDE_W + LANES;
             if (lowest > 0 && highest <= pool.elements) {
-                const ROW_VEC a = phase_of_shares(g, &pool, first_p, last_p, w, 0);
+                const ROW_VEC a = backward_phase(g, &pool, first_p, last_p, w, 0);
 #if STRIDE_W == 1
-                store_reals(a, x + w, left);
+                store_reals(a, x + w, remaining);
 #else
-                const ROW_VEC b = phase_of_shares(g, &pool, first_p, last_p, w, 1);
-                store_reals(ZIP_LOW(a, b), x + w, left);
-                if (left > LANES) store_reals(ZIP_HIGH(a, b), x + w + LANES, left - LANES);
+                const ROW_VEC b = backward_phase(g, &pool, first_p, last_p, w, 1);
+                store_reals(ZIP_LOW(a, b), x + w, remaining);
+                if (remaining > LANES) store_reals(ZIP_HIGH(a, b), x + w + LANES, remaining - LANES);
 #endif
                 continue;
             }
 #endif
             for (int k = w; k < min(w + STRIDE_W * LANES, pool.W); ++k)
-                x[k] = ROUNDED(sum_of_shares(g, &pool, first_p, last_p, k));
+                x[k] = ROUNDED(backward_sum(g, &pool, first_p, last_p, k));
         }
     }
 }

@@ -25,22 +25,22 @@ static inline REAL log_probability(const REAL rate, const REAL k) {
 }
 
 static inline REAL by_product(const REAL rate, const ulong block, const ulong key) {
-    const REAL least = d_exp(-rate);
+    const REAL threshold = d_exp(-rate);
     REAL product = (REAL)1;
     int count = 0, more = 1;
     for (int b = 0; b < BLOCKS && more; ++b) {
         const uint4 words = philox(block + (ulong)b, 0, key);
         product *= WORD_UNIFORM(words.x);
-        more = more && product > least;
+        more = more && product > threshold;
         count += more;
         product *= WORD_UNIFORM(words.y);
-        more = more && product > least;
+        more = more && product > threshold;
         count += more;
         product *= WORD_UNIFORM(words.z);
-        more = more && product > least;
+        more = more && product > threshold;
         count += more;
         product *= WORD_UNIFORM(words.w);
-        more = more && product > least;
+        more = more && product > threshold;
         count += more;
     }
     return (REAL)count;

@@ -22,22 +22,22 @@
     STORE(o* d_tanh(next), h_next + k);                               \
     STORE(next, c_next + k);
 
-#define BACKWARD(V, READ, STORE)                                      \
-    const V i = d_sigmoid(READ(a + k) + READ(b + k));                 \
-    const V f = d_sigmoid(READ(a + H + k) + READ(b + H + k));         \
-    const V u = d_tanh(READ(a + 2 * H + k) + READ(b + 2 * H + k));    \
-    const V o = d_sigmoid(READ(a + 3 * H + k) + READ(b + 3 * H + k)); \
-    const V old = READ(c + k), squashed = d_tanh(f * old + i * u);    \
-    const V g = READ(g_h + k);                                        \
-    const V to_c = READ(g_c + k) + g * o * (1 - squashed * squashed); \
-    STORE(to_c* u* i*(1 - i), gates + k);                             \
-    STORE(to_c* old* f*(1 - f), gates + H + k);                       \
-    STORE(to_c* i*(1 - u * u), gates + 2 * H + k);                    \
-    STORE(g* squashed* o*(1 - o), gates + 3 * H + k);                 \
-    STORE(to_c* f, d_c + k);
+#define BACKWARD(V, READ, STORE)                                           \
+    const V i = d_sigmoid(READ(a + k) + READ(b + k));                      \
+    const V f = d_sigmoid(READ(a + H + k) + READ(b + H + k));              \
+    const V u = d_tanh(READ(a + 2 * H + k) + READ(b + 2 * H + k));         \
+    const V o = d_sigmoid(READ(a + 3 * H + k) + READ(b + 3 * H + k));      \
+    const V previous = READ(c + k), tanh_c = d_tanh(f * previous + i * u); \
+    const V g = READ(g_h + k);                                             \
+    const V grad_cell = READ(g_c + k) + g * o * (1 - tanh_c * tanh_c);     \
+    STORE(grad_cell* u* i*(1 - i), gates + k);                             \
+    STORE(grad_cell* previous* f*(1 - f), gates + H + k);                  \
+    STORE(grad_cell* i*(1 - u * u), gates + 2 * H + k);                    \
+    STORE(g* tanh_c* o*(1 - o), gates + 3 * H + k);                        \
+    STORE(grad_cell* f, d_c + k);
 
-#define READ_ONE(p) (*(p))
-#define STORE_ONE(v, p) (*(p) = (v))
+#define READ_SCALAR(p) (*(p))
+#define STORE_SCALAR(v, p) (*(p) = (v))
 
 // Parameters of the kernels, and pointers for one row.
 #define STATE_PARAMETERS                                                                             \
@@ -85,7 +85,7 @@ NOINLINE void lstm_cell_part(const size_t id0, const long rows, const long H, co
             FORWARD(ROW_VEC, ROW_LOAD, row_store)
         }
         for (; k < H; ++k) {
-            FORWARD(REAL, READ_ONE, STORE_ONE)
+            FORWARD(REAL, READ_SCALAR, STORE_SCALAR)
         }
     }
 }
@@ -104,7 +104,7 @@ NOINLINE void lstm_cell_backward_part(const size_t id0, const long rows, const l
             BACKWARD(ROW_VEC, ROW_LOAD, row_store)
         }
         for (; k < H; ++k) {
-            BACKWARD(REAL, READ_ONE, STORE_ONE)
+            BACKWARD(REAL, READ_SCALAR, STORE_SCALAR)
         }
     }
 }
@@ -120,7 +120,7 @@ __kernel void lstm_cell(const long rows, const long H, FORWARD_PARAMETERS) {
     const long row = id / H, k = id - row * H;
     if (row >= rows) return;
     FORWARD_ROWS
-    FORWARD(REAL, READ_ONE, STORE_ONE)
+    FORWARD(REAL, READ_SCALAR, STORE_SCALAR)
 }
 
 __kernel void lstm_cell_backward(const long rows, const long H, BACKWARD_PARAMETERS) {
@@ -128,7 +128,7 @@ __kernel void lstm_cell_backward(const long rows, const long H, BACKWARD_PARAMET
     const long row = id / H, k = id - row * H;
     if (row >= rows) return;
     BACKWARD_ROWS
-    BACKWARD(REAL, READ_ONE, STORE_ONE)
+    BACKWARD(REAL, READ_SCALAR, STORE_SCALAR)
 }
 
 #endif

@@ -16,7 +16,7 @@
 
 #include "combine.clh"
 
-#define BEATS(v, best) (((v) > (best)) | (IS_NAN(v) & !IS_NAN(best)))
+#define IS_BETTER(v, best) (((v) > (best)) | (IS_NAN(v) & !IS_NAN(best)))
 
 #ifdef SIMD
 
@@ -33,7 +33,7 @@ __kernel void argmax(const long outer, const long n, const long inner, const lon
         for (long start = 0; start < n; start += BLOCK) {
             const long end = min(n, start + BLOCK);
             const T largest = row_max(x + start, end - start, (outer - row) * n - start);
-            if (!BEATS(largest, best)) continue;
+            if (!IS_BETTER(largest, best)) continue;
             best = largest;
             at = start;
             while (x[at] != best && !IS_NAN(x[at])) ++at;
@@ -61,9 +61,9 @@ __kernel void argmax(const long outer, const long n, const long inner, const lon
         for (long c = 1; c < n; ++c)
             for (int k = 0; k < count; ++k) {
                 const T v = x[c * inner + k];
-                const int beats = BEATS(v, best[k]);
-                best[k] = beats ? v : best[k];
-                at[k] = beats ? c : at[k];
+                const int better = IS_BETTER(v, best[k]);
+                best[k] = better ? v : best[k];
+                at[k] = better ? c : at[k];
             }
         __global long* out = out_base + out_offset + o * inner + first;
         for (int k = 0; k < count; ++k) out[k] = at[k];
@@ -75,7 +75,7 @@ __kernel void argmax(const long outer, const long n, const long inner, const lon
 #include "row_group.clh"
 
 __kernel void argmax(const long outer, const long n, const long inner, const int lanes, const int lane_stride,
-                     __local T* values, __local long* places, __global const T* restrict x_base, const long x_offset,
+                     __local T* values, __local long* indices, __global const T* restrict x_base, const long x_offset,
                      __global long* restrict out, const long out_offset) {
     const struct RowGroup group = row_group(lanes, lane_stride);
     const long rows = outer * inner, row = min(group.row, rows - 1);
@@ -84,27 +84,27 @@ __kernel void argmax(const long outer, const long n, const long inner, const int
     T best = x[at * inner];
     for (long c = group.lane + lanes; c < n; c += lanes) {
         const T v = x[c * inner];
-        if (BEATS(v, best)) {
+        if (IS_BETTER(v, best)) {
             best = v;
             at = c;
         }
     }
     values[group.item] = best;
-    places[group.item] = at;
+    indices[group.item] = at;
     barrier(CLK_LOCAL_MEM_FENCE);
-    for (int reach = lanes / 2; reach > 0; reach /= 2) {
-        if (group.lane < reach) {
-            const int other = group.item + reach * lane_stride;
-            const T mine = values[group.item], theirs = values[other];
-            const int equal = (mine == theirs) | (IS_NAN(mine) & IS_NAN(theirs));
-            if (BEATS(theirs, mine) | (equal & (places[other] < places[group.item]))) {
-                values[group.item] = theirs;
-                places[group.item] = places[other];
+    for (int distance = lanes / 2; distance > 0; distance /= 2) {
+        if (group.lane < distance) {
+            const int other = group.item + distance * lane_stride;
+            const T own = values[group.item], other_value = values[other];
+            const int equal = (own == other_value) | (IS_NAN(own) & IS_NAN(other_value));
+            if (IS_BETTER(other_value, own) | (equal & (indices[other] < indices[group.item]))) {
+                values[group.item] = other_value;
+                indices[group.item] = indices[other];
             }
         }
         barrier(CLK_LOCAL_MEM_FENCE);
     }
-    if (group.lane == 0 && group.row < rows) out[out_offset + group.row] = places[group.item];
+    if (group.lane == 0 && group.row < rows) out[out_offset + group.row] = indices[group.item];
 }
 
 #endif

@@ -9,20 +9,20 @@
 //   SIMD_COLUMNS  reduce_columns  simd style, kept axis contiguous: vectors across outputs. global (column blocks,
 //                 row groups, chunks)
 //                 reduce_wide_columns  the same for many columns, along whole rows of x
-//                 reach: elements of x from its first to its last, which vectors may read even if they are not reduced
+//                 extent: elements of x from its first to its last, which vectors may read even if they are not reduced
 //   SIMT          reduce_groups  simt style: several work-items per output. global (output groups * local size, chunks)
-//   T, ACC    type of x; type of accumulation and result
-//   STORED_AS  x is f16 or bf16 (storage.clh)
-//   COMBINE, FLOATING_SUM   reduction.clh
-//   IDENTITY  neutral element of the reduction
+//   T, ACC        type of x; type of accumulation and result
+//   STORED_AS     x is f16 or bf16 (storage.clh)
+//   COMBINE, FLOATING_SUM  reduction.clh
+//   IDENTITY      neutral element of the reduction
 //   KEPT_RANK, REDUCED_RANK  SIMT: numbers of axes, so that the layout is never read at a variable index: GPUs would
 //                            keep a copy of it in memory
-//   CONTIGUOUS  defined if elements along the vector's axis (kept in SIMD_COLUMNS, reduced otherwise) are contiguous
-//             in x
-//   BLOCK     positions per partial sum
-//   LANES     SIMD and SIMD_COLUMNS: elements per vector, 8 or 16
+//   CONTIGUOUS    defined if elements along the vector's axis (kept in SIMD_COLUMNS, reduced otherwise) are contiguous
+//                 in x
+//   BLOCK         positions per partial sum
+//   LANES         SIMD and SIMD_COLUMNS: elements per vector, 8 or 16
 //   VECTORS, UNROLL  reduce_columns: vectors across outputs, and positions at a time
-//   WIDE      reduce_wide_columns: maximum number of columns per work-item, whose sums stay in the L1 cache
+//   WIDE_COLUMNS  reduce_wide_columns: maximum number of columns per work-item, whose sums stay in the L1 cache
 #ifdef REAL_IS_DOUBLE
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #endif
@@ -31,9 +31,9 @@
 #include "unaligned.clh"
 #ifdef STORED_AS
 #include "storage.clh"
-#define TAKEN(v) LOADED(v)
+#define TO_ACC(v) LOADED(v)
 #else
-#define TAKEN(v) (ACC)(v)
+#define TO_ACC(v) (ACC)(v)
 #endif
 
 #define PASTE_(a, b) a##b
@@ -107,7 +107,7 @@ static inline long2 kept_position(const struct Layout* layout, long position, co
 #define LOAD(width, p) CONVERT(width, PASTE(vload, width)(0, p))
 UNALIGNED(x, T, LANES)
 #else
-#define LOAD_AT(i) TAKEN(source[(i)*step])
+#define LOAD_AT(i) TO_ACC(source[(i)*step])
 #define LOAD(width, p) load##width(p, step)
 static inline PASTE(ACC, 4) load4(__global const T* source, const long step) {
     return (PASTE(ACC, 4))(LIST4(LOAD_AT, 0));
@@ -170,7 +170,7 @@ static inline ACC reduce_positions(const struct Layout* layout, __global const T
             i += 4;
         }
         for (; i < count; ++i) {
-            const ACC element = TAKEN(p[i * step]);
+            const ACC element = TO_ACC(p[i * step]);
             tail = COMBINED(tail, element);
         }
         position += count;
@@ -191,9 +191,9 @@ static inline ACC reduce_positions(const struct Layout* layout, __global const T
 }
 
 #if LANES == 16
-#define NUMBERS ((VEC)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15))
+#define LANE_INDICES ((VEC)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15))
 #else
-#define NUMBERS ((VEC)(0, 1, 2, 3, 4, 5, 6, 7))
+#define LANE_INDICES ((VEC)(0, 1, 2, 3, 4, 5, 6, 7))
 #endif
 
 // Reduces one row of at most BLOCK / 4 elements.
@@ -203,7 +203,7 @@ static inline ACC reduce_short_row(__global const T* p, const long count, const 
     for (; i + LANES <= count; i += LANES) a = COMBINED(a, LOAD_VEC(p + i * step));
     ACC combined = across(a);
     for (; i < count; ++i) {
-        const ACC element = TAKEN(p[i * step]);
+        const ACC element = TO_ACC(p[i * step]);
         combined = COMBINED(combined, element);
     }
     return combined;
@@ -212,11 +212,11 @@ static inline ACC reduce_short_row(__global const T* p, const long count, const 
 // Reduces LANES such rows, which may be read up to LANES elements past their ends.
 static inline VEC reduce_short_rows(__global const T* p, const long count, const long step, const long row_step) {
     ACC columns[LANES * LANES];
-    const long whole = count / LANES * LANES;
-    const VEC left = (VEC)(count - whole);
+    const long full_count = count / LANES * LANES;
+    const VEC rest = (VEC)(count - full_count);
     for (int r = 0; r < LANES; ++r, p += row_step) {
-        VEC a = NUMBERS < left ? LOAD_VEC(p + whole * step) : (VEC)(IDENTITY);
-        for (long i = 0; i < whole; i += LANES) a = COMBINED(a, LOAD_VEC(p + i * step));
+        VEC a = LANE_INDICES < rest ? LOAD_VEC(p + full_count * step) : (VEC)(IDENTITY);
+        for (long i = 0; i < full_count; i += LANES) a = COMBINED(a, LOAD_VEC(p + i * step));
         across_rows_rows_store(a, columns + r * LANES);
     }
     return across_rows(columns);
@@ -224,7 +224,7 @@ static inline VEC reduce_short_rows(__global const T* p, const long count, const
 
 NOINLINE void reduce_rows_part(const size_t id0, const size_t id1, const struct Layout layout, const long outputs,
                                const long outputs_each, const long elements, const long chunk, const long split_stride,
-                               const long divisor, const long reach, __global const T* restrict x, const long x_offset,
+                               const long divisor, const long extent, __global const T* restrict x, const long x_offset,
                                __global ACC* restrict out, const long out_offset) {
     const long split = id1;
     const long end = min(elements, (split + 1) * chunk);
@@ -241,13 +241,14 @@ NOINLINE void reduce_rows_part(const size_t id0, const size_t id1, const struct 
             __global ACC* to = out + out_offset + at.y + split * split_stride;
             const long x_step = layout.kept_x[axis], out_step = layout.kept_out[axis];
             long k = 0;
-            for (; k + LANES <= run && first + (k + LANES - 1) * x_step + (count + LANES) * step <= reach; k += LANES) {
+            for (; k + LANES <= run && first + (k + LANES - 1) * x_step + (count + LANES) * step <= extent;
+                 k += LANES) {
                 const VEC values = FINALIZE(reduce_short_rows(x + x_offset + first + k * x_step, count, step, x_step));
-                ACC each[LANES];
-                PASTE(vstore, LANES)(values, 0, each);
+                ACC scalars[LANES];
+                PASTE(vstore, LANES)(values, 0, scalars);
                 if (out_step == 1) across_rows_rows_store(values, to + k);
                 else
-                    for (int i = 0; i < LANES; ++i) to[(k + i) * out_step] = each[i];
+                    for (int i = 0; i < LANES; ++i) to[(k + i) * out_step] = scalars[i];
             }
             for (; k < run; ++k) {
                 const ACC value = reduce_short_row(x + x_offset + first + k * x_step, count, step);
@@ -265,11 +266,11 @@ NOINLINE void reduce_rows_part(const size_t id0, const size_t id1, const struct 
 }
 
 __kernel void reduce_rows(const struct Layout layout, const long outputs, const long outputs_each, const long elements,
-                          const long chunk, const long split_stride, const long divisor, const long reach,
+                          const long chunk, const long split_stride, const long divisor, const long extent,
                           __global const T* restrict x, const long x_offset, __global ACC* restrict out,
                           const long out_offset) {
     reduce_rows_part(get_global_id(0), get_global_id(1), layout, outputs, outputs_each, elements, chunk, split_stride,
-                     divisor, reach, x, x_offset, out, out_offset);
+                     divisor, extent, x, x_offset, out, out_offset);
 }
 
 #elif defined(SIMD_COLUMNS)
@@ -278,18 +279,18 @@ __kernel void reduce_rows(const struct Layout layout, const long outputs, const 
 
 // The first `valid` elements of a vector; the remaining lanes repeat the last of them.
 static inline VEC load_first(__global const T* p, const long step, const int valid) {
-#define LOAD_FIRST(i) TAKEN(p[min(i, valid - 1) * step])
+#define LOAD_FIRST(i) TO_ACC(p[min(i, valid - 1) * step])
     return (VEC)(PASTE(LIST, LANES)(LOAD_FIRST, 0));
 }
 
-#ifdef WIDE
+#ifdef WIDE_COLUMNS
 
 // Adds row by row to the sums of all columns: reads are sequential in memory, whereas going down a narrow column would
 // touch another page at each step.
 NOINLINE void reduce_wide_columns_part(const size_t id0, const size_t id1, const size_t id2,
                                        const struct Layout layout_in, const long rows, const long rows_each,
                                        const long elements, const long chunk, const long split_stride,
-                                       const long divisor, const long reach, const long width,
+                                       const long divisor, const long extent, const long width,
                                        __global const T* restrict x_base, const long x_offset,
                                        __global ACC* restrict out, const long out_offset) {
     const struct Layout* layout = &layout_in;
@@ -302,7 +303,7 @@ NOINLINE void reduce_wide_columns_part(const size_t id0, const size_t id1, const
     const long split = id2;
     const long end = min(elements, (split + 1) * chunk);
     const long last_row = min(rows, ((long)id1 + 1) * rows_each);
-    VEC part[WIDE / LANES], total[WIDE / LANES], low[WIDE / LANES];
+    VEC part[WIDE_COLUMNS / LANES], total[WIDE_COLUMNS / LANES], low[WIDE_COLUMNS / LANES];
     for (long kept_row = id1 * rows_each; kept_row < last_row; ++kept_row) {
         const long2 at = kept_position(layout, kept_row, kept_axis);
         for (int v = 0; v < vectors; ++v) {
@@ -318,7 +319,7 @@ NOINLINE void reduce_wide_columns_part(const size_t id0, const size_t id1, const
             __global const T* p = x + p_at;
             for (int v = 0; v < vectors; ++v) part[v] = (VEC)(IDENTITY);
             for (long r = 0; r < count; ++r) {
-                const int n = p_at + r * stride + vectors * LANES <= reach ? vectors : full;
+                const int n = p_at + r * stride + vectors * LANES <= extent ? vectors : full;
                 for (int v = 0; v < n; ++v) part[v] = COMBINED(part[v], LOAD_VEC(p + r * stride + v * LANES));
                 if (n < vectors) part[full] = COMBINED(part[full], load_first(p + r * stride + full * LANES, 1, rest));
             }
@@ -337,21 +338,21 @@ NOINLINE void reduce_wide_columns_part(const size_t id0, const size_t id1, const
 
 __kernel void reduce_wide_columns(const struct Layout layout_in, const long rows, const long rows_each,
                                   const long elements, const long chunk, const long split_stride, const long divisor,
-                                  const long reach, const long width, __global const T* restrict x_base,
+                                  const long extent, const long width, __global const T* restrict x_base,
                                   const long x_offset, __global ACC* restrict out, const long out_offset) {
     reduce_wide_columns_part(get_global_id(0), get_global_id(1), get_global_id(2), layout_in, rows, rows_each, elements,
-                             chunk, split_stride, divisor, reach, width, x_base, x_offset, out, out_offset);
+                             chunk, split_stride, divisor, extent, width, x_base, x_offset, out, out_offset);
 }
 
 #else
 
 #define WIDTH (VECTORS * LANES)
 
-// reach: elements of x from its first to its last. A vector at the right edge reads past its columns, into the next
+// extent: elements of x from its first to its last. A vector at the right edge reads past its columns, into the next
 // row, unless x ends there.
 NOINLINE void reduce_columns_part(const size_t id0, const size_t id1, const size_t id2, const struct Layout layout_in,
                                   const long rows, const long rows_each, const long elements, const long chunk,
-                                  const long split_stride, const long divisor, const long reach,
+                                  const long split_stride, const long divisor, const long extent,
                                   __global const T* restrict x_base, const long x_offset, __global ACC* restrict out,
                                   const long out_offset) {
     const struct Layout* layout = &layout_in;
@@ -382,17 +383,17 @@ NOINLINE void reduce_columns_part(const size_t id0, const size_t id1, const size
             VEC part[UNROLL][VECTORS];
             for (int u = 0; u < UNROLL; ++u)
                 for (int v = 0; v < VECTORS; ++v) part[u][v] = (VEC)(IDENTITY);
-            long whole = count;
+            long full_count = count;
             if (valid < WIDTH) {
-                const long room = reach - p_at - (WIDTH - 1) * step;  // positions at which whole vectors are readable
-                whole = room <= 0 ? 0 : stride == 0 ? count : min(count, (room - 1) / stride + 1);
+                const long room = extent - p_at - (WIDTH - 1) * step;  // positions at which whole vectors are readable
+                full_count = room <= 0 ? 0 : stride == 0 ? count : min(count, (room - 1) / stride + 1);
             }
             long r = 0;
-            for (; r + UNROLL <= whole; r += UNROLL)
+            for (; r + UNROLL <= full_count; r += UNROLL)
                 for (int u = 0; u < UNROLL; ++u)
                     for (int v = 0; v < VECTORS; ++v)
                         part[u][v] = COMBINED(part[u][v], LOAD_VEC(p + (r + u) * stride + v * LANES * step));
-            for (; r < whole; ++r)
+            for (; r < full_count; ++r)
                 for (int v = 0; v < VECTORS; ++v)
                     part[0][v] = COMBINED(part[0][v], LOAD_VEC(p + r * stride + v * LANES * step));
             for (; r < count; ++r)
@@ -414,11 +415,11 @@ NOINLINE void reduce_columns_part(const size_t id0, const size_t id1, const size
 }
 
 __kernel void reduce_columns(const struct Layout layout_in, const long rows, const long rows_each, const long elements,
-                             const long chunk, const long split_stride, const long divisor, const long reach,
+                             const long chunk, const long split_stride, const long divisor, const long extent,
                              __global const T* restrict x_base, const long x_offset, __global ACC* restrict out,
                              const long out_offset) {
     reduce_columns_part(get_global_id(0), get_global_id(1), get_global_id(2), layout_in, rows, rows_each, elements,
-                        chunk, split_stride, divisor, reach, x_base, x_offset, out, out_offset);
+                        chunk, split_stride, divisor, extent, x_base, x_offset, out, out_offset);
 }
 
 #endif
@@ -449,12 +450,12 @@ __kernel void reduce_groups(const struct Layout layout_in, const long outputs, c
             ACC a = IDENTITY, b = a, c = a, d = a;
             int k = 0;
             for (; k < BLOCK && position + 3 * lanes < end; k += 4, position += 4 * lanes) {
-                a = COMBINED(a, TAKEN(x[position * step]));
-                b = COMBINED(b, TAKEN(x[(position + lanes) * step]));
-                c = COMBINED(c, TAKEN(x[(position + 2 * lanes) * step]));
-                d = COMBINED(d, TAKEN(x[(position + 3 * lanes) * step]));
+                a = COMBINED(a, TO_ACC(x[position * step]));
+                b = COMBINED(b, TO_ACC(x[(position + lanes) * step]));
+                c = COMBINED(c, TO_ACC(x[(position + 2 * lanes) * step]));
+                d = COMBINED(d, TO_ACC(x[(position + 3 * lanes) * step]));
             }
-            for (; k < BLOCK && position < end; ++k, position += lanes) a = COMBINED(a, TAKEN(x[position * step]));
+            for (; k < BLOCK && position < end; ++k, position += lanes) a = COMBINED(a, TO_ACC(x[position * step]));
             a = COMBINED(a, b);
             c = COMBINED(c, d);
             a = COMBINED(a, c);
@@ -470,7 +471,7 @@ __kernel void reduce_groups(const struct Layout layout_in, const long outputs, c
         while (position < end) {
             ACC part = IDENTITY;
             for (int k = 0; k < BLOCK && position < end; ++k, position += lanes) {
-                part = COMBINED(part, TAKEN(x[row_at + column * step]));
+                part = COMBINED(part, TO_ACC(x[row_at + column * step]));
                 column += columns_on;
                 long rows = rows_on;
                 if (column >= length) {

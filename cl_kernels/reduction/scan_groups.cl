@@ -1,105 +1,107 @@
 // Inclusive scan along the middle axis of x (outer, n, inner), with one or several work-groups per line. simt style,
 // for long lines; scan.cl has the other forms.
 //
-// A line is split into chunks of `tiles` tiles of GROUP * EACH elements. A work-item has EACH contiguous elements of a
-// tile; tiles pass through local memory, so that neighbouring work-items access neighbouring elements.
+// A line is split into chunks of `tiles` tiles of GROUP * PER_ITEM elements. A work-item has PER_ITEM contiguous
+// elements of a tile; tiles pass through local memory, so that neighbouring work-items access neighbouring elements.
 //
 //   scan_group_totals   folds each chunk but the last; a group per chunk of each line
 //   scan_group_carries  inclusive scan of the totals of a line; a group per line
 //   scan_groups         the result, from the carries; a group per chunk of each line
 //
-//   GROUP   work-items per group, a power of two
-//   EACH    elements per work-item and tile
-//   HELD    type of elements in registers: REAL, or a wider type with the same values
-//   PLACES  FOLD 3 and 4, defined: i64 indices are written as well as values
+//   GROUP          work-items per group, a power of two
+//   PER_ITEM       elements per work-item and tile
+//   REGISTER_TYPE  type of elements in registers: REAL, or a wider type with the same values
+//   WITH_INDICES   FOLD_MAX and FOLD_MIN, defined: i64 indices are written as well as values
 #include "scan.clh"
 
-#define ROW (EACH + 1)  // in local memory: padded by one, so that neighbouring work-items read from different banks
+#define ROW (PER_ITEM + 1)  // in local memory: padded by one, so that neighbouring work-items read from different banks
 
 struct Lines {
     long n, inner, chunks, tiles, lines;
 };
 
-// A folded value and, with PLACES, its index. folded(a, b): b comes after a.
+// A folded value and, with WITH_INDICES, its index. folded(a, b): b comes after a.
 struct Folded {
-    HELD value;
-#ifdef PLACES
-    long place;
+    REGISTER_TYPE value;
+#ifdef WITH_INDICES
+    long index;
 #endif
 };
 static inline struct Folded folded(const struct Folded a, const struct Folded b) {
-#ifdef PLACES
-    struct Folded all;
-    const int wins = WINS(a.value, b.value);
-    all.value = wins ? b.value : a.value;
-    all.place = wins ? b.place : a.place;
+#ifdef WITH_INDICES
+    struct Folded total;
+    const int replaces = REPLACES(a.value, b.value);
+    total.value = replaces ? b.value : a.value;
+    total.index = replaces ? b.index : a.index;
 #else
-    const struct Folded all = {FOLDED(a.value, b.value)};
+    const struct Folded total = {FOLDED(a.value, b.value)};
 #endif
-    return all;
+    return total;
 }
 
-#ifdef PLACES
+#ifdef WITH_INDICES
 #define TOTALS \
-    __global REAL *restrict totals, const long totals_offset, __global long *restrict places, const long places_offset
-#define MADE(name, number, where) \
-    struct Folded name;           \
-    name.value = number;          \
-    name.place = where;
-#define TOTAL_AT(name, at) MADE(name, totals[totals_offset + (at)], places[places_offset + (at)])
+    __global REAL *restrict totals, const long totals_offset, __global long *restrict indices, const long indices_offset
+#define MAKE_FOLDED(name, chunk_number, out_indices) \
+    struct Folded name;                              \
+    name.value = chunk_number;                       \
+    name.index = out_indices;
+#define TOTAL_AT(name, at) MAKE_FOLDED(name, totals[totals_offset + (at)], indices[indices_offset + (at)])
 #define SET_TOTAL(at, name)                    \
     totals[totals_offset + (at)] = name.value; \
-    places[places_offset + (at)] = name.place;
+    indices[indices_offset + (at)] = name.index;
 #define ITEMS                   \
     __local REAL values[GROUP]; \
-    __local long standing[GROUP];
-#define ITEM_AT(name, at) MADE(name, values[at], standing[at])
+    __local long item_indices[GROUP];
+#define ITEM_AT(name, at) MAKE_FOLDED(name, values[at], item_indices[at])
 #define SET_ITEM(at, name)   \
     values[at] = name.value; \
-    standing[at] = name.place;
+    item_indices[at] = name.index;
 #else
 #define TOTALS __global REAL *restrict totals, const long totals_offset
-#define MADE(name, number, where) \
-    struct Folded name;           \
-    name.value = number;
-#define TOTAL_AT(name, at) MADE(name, totals[totals_offset + (at)], 0)
+#define MAKE_FOLDED(name, chunk_number, out_indices) \
+    struct Folded name;                              \
+    name.value = chunk_number;
+#define TOTAL_AT(name, at) MAKE_FOLDED(name, totals[totals_offset + (at)], 0)
 #define SET_TOTAL(at, name) totals[totals_offset + (at)] = name.value;
 #define ITEMS __local REAL values[GROUP];
-#define ITEM_AT(name, at) MADE(name, values[at], 0)
+#define ITEM_AT(name, at) MAKE_FOLDED(name, values[at], 0)
 #define SET_ITEM(at, name) values[at] = name.value;
 #endif
 
-#define CHUNK_OF_LINE                                                                                    \
-    const int item = get_local_id(0);                                                                    \
-    const long number = get_group_id(0), on = number / sizes.chunks, chunk = number - on * sizes.chunks; \
-    const long first = on / sizes.inner * sizes.n * sizes.inner + on % sizes.inner;                      \
+#define CHUNK_OF_LINE                                                                                 \
+    const int item = get_local_id(0);                                                                 \
+    const long chunk_number = get_group_id(0), line_number = chunk_number / sizes.chunks,             \
+               chunk = chunk_number - line_number * sizes.chunks;                                     \
+    const long first = line_number / sizes.inner * sizes.n * sizes.inner + line_number % sizes.inner; \
     __global const STORED* line = x + x_offset + first;
-#define TILE (GROUP * EACH)
+#define TILE (GROUP * PER_ITEM)
 
 // Loads the tile that begins at element `at` of the line to local memory.
-#define LOAD_TILE                                                                                                \
-    for (int e = item; e < TILE; e += GROUP)                                                                     \
-        elements[e / EACH * ROW + e % EACH] = at + e < sizes.n ? LOADED(line[(at + e) * sizes.inner]) : (REAL)0; \
+#define LOAD_TILE                                                              \
+    for (int e = item; e < TILE; e += GROUP)                                   \
+        elements[e / PER_ITEM * ROW + e % PER_ITEM] =                          \
+            at + e < sizes.n ? LOADED(line[(at + e) * sizes.inner]) : (REAL)0; \
     barrier(CLK_LOCAL_MEM_FENCE);
-// The elements of a work-item: `own` is the index of the first, `count` their number, `all` their fold.
-#define OWN_ELEMENTS                                             \
-    const long own = at + item * EACH;                           \
-    const int count = (int)clamp(sizes.n - own, 0l, (long)EACH); \
-    MADE(all, elements[item * ROW], own)                         \
-    for (int k = 1; k < count; ++k) {                            \
-        MADE(next, elements[item * ROW + k], own + k)            \
-        all = folded(all, next);                                 \
+// The elements of a work-item: `own` is the index of the first, `count` their number, `total` their fold.
+#define OWN_ELEMENTS                                                 \
+    const long own = at + item * PER_ITEM;                           \
+    const int count = (int)clamp(sizes.n - own, 0l, (long)PER_ITEM); \
+    MAKE_FOLDED(total, elements[item * ROW], own)                    \
+    for (int k = 1; k < count; ++k) {                                \
+        MAKE_FOLDED(next, elements[item * ROW + k], own + k)         \
+        total = folded(total, next);                                 \
     }
 // Inclusive scan over the items' values. Items past the end of the line do not affect those before it.
 #define SCAN_ITEMS                                            \
     for (int distance = 1; distance < GROUP; distance *= 2) { \
         barrier(CLK_LOCAL_MEM_FENCE);                         \
         ITEM_AT(before, max(item - distance, 0))              \
-        ITEM_AT(here, item)                                   \
+        ITEM_AT(current, item)                                \
         barrier(CLK_LOCAL_MEM_FENCE);                         \
         if (item >= distance) {                               \
-            here = folded(before, here);                      \
-            SET_ITEM(item, here)                              \
+            current = folded(before, current);                \
+            SET_ITEM(item, current)                           \
         }                                                     \
     }                                                         \
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -109,32 +111,32 @@ __kernel void scan_group_totals(const struct Lines sizes, __global const STORED*
     __local REAL elements[GROUP * ROW];
     ITEMS
     CHUNK_OF_LINE
-    MADE(sum, 0, 0)
+    MAKE_FOLDED(sum, 0, 0)
     // The total of the last chunk is not needed; all other chunks are complete.
     const long tiles = chunk + 1 < sizes.chunks ? sizes.tiles : 0;
     for (long tile = 0; tile < tiles; ++tile) {
         const long at = (chunk * sizes.tiles + tile) * TILE;
         LOAD_TILE
         OWN_ELEMENTS
-        SET_ITEM(item, all)
+        SET_ITEM(item, total)
         for (int distance = 1; distance < GROUP; distance *= 2) {
             barrier(CLK_LOCAL_MEM_FENCE);
             if (item % (2 * distance) == 0) {
-                ITEM_AT(here, item)
-                ITEM_AT(behind, item + distance)
-                here = folded(here, behind);
-                SET_ITEM(item, here)
+                ITEM_AT(current, item)
+                ITEM_AT(after, item + distance)
+                current = folded(current, after);
+                SET_ITEM(item, current)
             }
         }
         if (item == 0) {
-            ITEM_AT(here, 0)
-            if (tile == 0) sum = here;
-            else sum = folded(sum, here);
+            ITEM_AT(current, 0)
+            if (tile == 0) sum = current;
+            else sum = folded(sum, current);
         }
         barrier(CLK_LOCAL_MEM_FENCE);
     }
     if (item == 0 && tiles > 0) {
-        SET_TOTAL(number, sum)
+        SET_TOTAL(chunk_number, sum)
     }
 }
 
@@ -142,23 +144,23 @@ __kernel void scan_group_carries(const struct Lines sizes, TOTALS) {
     ITEMS
     const int item = get_local_id(0);
     const long first = (long)get_group_id(0) * sizes.chunks, count = sizes.chunks - 1;
-    MADE(carry, 0, 0)
+    MAKE_FOLDED(carry, 0, 0)
     for (long at = 0; at < count; at += GROUP) {
-        MADE(all, 0, 0)
+        MAKE_FOLDED(total, 0, 0)
         if (at + item < count) {  // items past the end do not affect those before it
             TOTAL_AT(own, first + at + item)
-            all = own;
+            total = own;
         }
-        SET_ITEM(item, all)
+        SET_ITEM(item, total)
         SCAN_ITEMS
-        ITEM_AT(here, item)
-        if (at > 0) here = folded(carry, here);
+        ITEM_AT(current, item)
+        if (at > 0) current = folded(carry, current);
         ITEM_AT(last, GROUP - 1)
         if (at > 0) carry = folded(carry, last);
         else carry = last;
         if (at + item < count) {
             const long to = first + at + item;
-            SET_TOTAL(to, here)
+            SET_TOTAL(to, current)
         }
         barrier(CLK_LOCAL_MEM_FENCE);
     }
@@ -166,56 +168,56 @@ __kernel void scan_group_carries(const struct Lines sizes, TOTALS) {
 
 __kernel void scan_groups(const struct Lines sizes, __global const STORED* restrict x, const long x_offset, TOTALS,
                           __global OUTPUT* restrict out, const long out_offset
-#ifdef PLACES
+#ifdef WITH_INDICES
                           ,
-                          __global long* restrict where, const long where_offset
+                          __global long* restrict out_indices, const long out_indices_offset
 #endif
 ) {
     __local REAL elements[GROUP * ROW];
-#ifdef PLACES
-    __local long found[GROUP * ROW];
+#ifdef WITH_INDICES
+    __local long element_indices[GROUP * ROW];
 #endif
     ITEMS
     CHUNK_OF_LINE
-    MADE(carry, 0, 0)
+    MAKE_FOLDED(carry, 0, 0)
     if (chunk > 0) {
-        TOTAL_AT(before, number - 1)
+        TOTAL_AT(before, chunk_number - 1)
         carry = before;
     }
     for (long tile = 0; tile < sizes.tiles; ++tile) {
         const long at = (chunk * sizes.tiles + tile) * TILE;
-        const int carried = chunk > 0 || tile > 0;
+        const int has_carry = chunk > 0 || tile > 0;
         LOAD_TILE
         OWN_ELEMENTS
-        SET_ITEM(item, all)
+        SET_ITEM(item, total)
         SCAN_ITEMS
         if (item > 0) {
             ITEM_AT(before, item - 1)
-            all = before;
-            if (carried) all = folded(carry, all);
+            total = before;
+            if (has_carry) total = folded(carry, total);
         } else {
-            all = carry;
+            total = carry;
         }
-        const int led = carried || item > 0;
+        const int has_previous = has_carry || item > 0;
         for (int k = 0; k < count; ++k) {
-            MADE(next, elements[item * ROW + k], own + k)
-            if (led || k > 0) all = folded(all, next);
-            else all = next;
-            elements[item * ROW + k] = all.value;
-#ifdef PLACES
-            found[item * ROW + k] = all.place;
+            MAKE_FOLDED(next, elements[item * ROW + k], own + k)
+            if (has_previous || k > 0) total = folded(total, next);
+            else total = next;
+            elements[item * ROW + k] = total.value;
+#ifdef WITH_INDICES
+            element_indices[item * ROW + k] = total.index;
 #endif
         }
         ITEM_AT(last, GROUP - 1)
-        if (carried) carry = folded(carry, last);
+        if (has_carry) carry = folded(carry, last);
         else carry = last;
         barrier(CLK_LOCAL_MEM_FENCE);
         for (int e = item; e < TILE; e += GROUP)
             if (at + e < sizes.n) {
                 const long to = first + (at + e) * sizes.inner;
-                out[out_offset + to] = ROUNDED(elements[e / EACH * ROW + e % EACH]);
-#ifdef PLACES
-                where[where_offset + to] = found[e / EACH * ROW + e % EACH];
+                out[out_offset + to] = ROUNDED(elements[e / PER_ITEM * ROW + e % PER_ITEM]);
+#ifdef WITH_INDICES
+                out_indices[out_indices_offset + to] = element_indices[e / PER_ITEM * ROW + e % PER_ITEM];
 #endif
             }
         barrier(CLK_LOCAL_MEM_FENCE);

@@ -17,19 +17,19 @@ __kernel void search(const long n, const long taken, __global const T* restrict 
                      const long out_offset) {
     const long i = get_global_id(0), row = get_global_id(1);
     if (i >= taken) return;
-    __global const T* line = sorted + sorted_offset + (SHARED ? 0 : row * n);
+    __global const T* row_of_sorted = sorted + sorted_offset + (SHARED ? 0 : row * n);
     const T value = values[values_offset + row * taken + i];
     long low = 0, high = n;
     while (low < high) {
         const long middle = low + (high - low) / 2;
-        const T one = line[middle];
+        const T element = row_of_sorted[middle];
 #if RIGHT
-        const int behind = !BEFORE(value, one);
+        const int go_right = !BEFORE(value, element);
 #else
-        const int behind = BEFORE(one, value);
+        const int go_right = BEFORE(element, value);
 #endif
-        low = behind ? middle + 1 : low;
-        high = behind ? high : middle;
+        low = go_right ? middle + 1 : low;
+        high = go_right ? high : middle;
     }
     out[out_offset + row * taken + i] = low;
 }

@@ -1,10 +1,10 @@
-// Resampling of an axis: for x (outer, n, inner), indices `places` (m, K) and weights (m, K)
+// Resampling of an axis: for x (outer, n, inner), `indices` (m, K) and weights (m, K)
 //
-//   resize:           y[a][i][b] = sum over k of weights[i][k] x[a][places[i][k]][b]
-//   resize_backward:  x_gradient[a][j][b] = sum of weights[i][k] g[a][i][b] over i, k with places[i][k] = j, in order
+//   resize:           y[a][i][b] = sum over k of weights[i][k] x[a][indices[i][k]][b]
+//   resize_backward:  x_gradient[a][j][b] = sum of weights[i][k] g[a][i][b] over i, k with indices[i][k] = j, in order
 //   ..._line          the same for inner = 1, simd style only
 //
-// Indices ascend along both axes of `places`, so that those equal to j are in neighbouring rows. A weight of 0
+// Indices ascend along both axes of `indices`, so that those equal to j are in neighbouring rows. A weight of 0
 // contributes 0 even if the element is NaN or infinite.
 //
 //   SIMD     simd style: a work-item takes `each` rows: (a, i) or (a, j); ..._line: a. global (ceil(rows / each))
@@ -32,23 +32,23 @@ struct Resize {
 #define WEIGHT(at) ((REAL)1)
 #endif
 
-#define PARAMETERS                                                                                            \
-    const struct Resize s, __global const REAL *restrict from_base, const long from_offset,                   \
-        __global const int *restrict places, const long places_offset, __global const REAL *restrict weights, \
+#define PARAMETERS                                                                                              \
+    const struct Resize s, __global const REAL *restrict from_base, const long from_offset,                     \
+        __global const int *restrict indices, const long indices_offset, __global const REAL *restrict weights, \
         const long weights_offset, __global REAL *restrict to_base, const long to_offset
-#define ARGUMENTS s, from_base, from_offset, places, places_offset, weights, weights_offset, to_base, to_offset
+#define ARGUMENTS s, from_base, from_offset, indices, indices_offset, weights, weights_offset, to_base, to_offset
 #define POINTERS                                             \
     __global const REAL* from_all = from_base + from_offset; \
     __global REAL* to_all = to_base + to_offset;             \
-    places += places_offset;                                 \
+    indices += indices_offset;                               \
     weights += weights_offset;
 
-// The first row of `places` whose last index is at least j.
-static inline int first_row(__global const int* places, const int m, const int taps, const int j) {
+// The first row of `indices` whose last index is at least j.
+static inline int first_row(__global const int* indices, const int m, const int taps, const int j) {
     int low = 0, high = m;
     while (low < high) {
         const int middle = (low + high) / 2;
-        if (places[middle * taps + taps - 1] < j) low = middle + 1;
+        if (indices[middle * taps + taps - 1] < j) low = middle + 1;
         else high = middle;
     }
     return low;
@@ -72,17 +72,17 @@ static inline int first_row(__global const int* places, const int m, const int t
         to[c] = sum;                           \
     }
 
-#define FORWARD_SUM(LOAD)                                                                    \
-    for (int k = 0; k < K; ++k) {                                                            \
-        const REAL weight = WEIGHT(i * K + k);                                               \
-        if (weight != 0) sum += weight * LOAD(from + (long)places[i * K + k] * s.inner + c); \
+#define FORWARD_SUM(LOAD)                                                                     \
+    for (int k = 0; k < K; ++k) {                                                             \
+        const REAL weight = WEIGHT(i * K + k);                                                \
+        if (weight != 0) sum += weight * LOAD(from + (long)indices[i * K + k] * s.inner + c); \
     }
 
-#define BACKWARD_SUM(LOAD)                                                                                 \
-    for (int i = first; i < s.m && places[i * K] <= j; ++i)                                                \
-        for (int k = 0; k < K; ++k) {                                                                      \
-            const REAL weight = WEIGHT(i * K + k);                                                         \
-            if (places[i * K + k] == j && weight != 0) sum += weight * LOAD(from + (long)i * s.inner + c); \
+#define BACKWARD_SUM(LOAD)                                                                                  \
+    for (int i = first; i < s.m && indices[i * K] <= j; ++i)                                                \
+        for (int k = 0; k < K; ++k) {                                                                       \
+            const REAL weight = WEIGHT(i * K + k);                                                          \
+            if (indices[i * K + k] == j && weight != 0) sum += weight * LOAD(from + (long)i * s.inner + c); \
         }
 
 NOINLINE void resize_part(const size_t id0, PARAMETERS) {
@@ -108,7 +108,7 @@ NOINLINE void resize_line_part(const size_t id0, PARAMETERS) {
         for (int i = 0; i < s.m; ++i) {
             REAL sum = 0;
             for (int k = 0; k < K; ++k) {
-                const REAL weight = WEIGHT(i * K + k), v = from[places[i * K + k]];
+                const REAL weight = WEIGHT(i * K + k), v = from[indices[i * K + k]];
                 sum += weight != 0 ? weight * v : 0;
             }
             to[i] = sum;
@@ -126,7 +126,7 @@ NOINLINE void resize_backward_part(const size_t id0, PARAMETERS) {
         const int j = (int)(row - a * s.n);
         __global const REAL* from = from_all + a * s.m * s.inner;
         __global REAL* to = to_all + row * s.inner;
-        const int first = first_row(places, s.m, K, j);
+        const int first = first_row(indices, s.m, K, j);
         ROW_OF(BACKWARD_SUM)
     }
 }
@@ -145,7 +145,7 @@ NOINLINE void resize_backward_line_part(const size_t id0, PARAMETERS) {
             const REAL g = from[i];
             for (int k = 0; k < K; ++k) {
                 const REAL weight = WEIGHT(i * K + k);
-                to[places[i * K + k]] += weight != 0 ? weight * g : 0;
+                to[indices[i * K + k]] += weight != 0 ? weight * g : 0;
             }
         }
     }
@@ -165,7 +165,7 @@ __kernel void resize(PARAMETERS) {
     REAL sum = 0;
     for (int k = 0; k < K; ++k) {
         const REAL weight = WEIGHT(i * K + k);
-        if (weight != 0) sum += weight * from[places[i * K + k] * s.inner];
+        if (weight != 0) sum += weight * from[indices[i * K + k] * s.inner];
     }
     to_all[a * s.m * s.inner + column] = sum;
 }
@@ -178,10 +178,10 @@ __kernel void resize_backward(PARAMETERS) {
     const int j = column / s.inner, b = column - j * s.inner;
     __global const REAL* from = from_all + a * s.m * s.inner + b;
     REAL sum = 0;
-    for (int i = first_row(places, s.m, K, j); i < s.m && places[i * K] <= j; ++i)
+    for (int i = first_row(indices, s.m, K, j); i < s.m && indices[i * K] <= j; ++i)
         for (int k = 0; k < K; ++k) {
             const REAL weight = WEIGHT(i * K + k);
-            if (places[i * K + k] == j && weight != 0) sum += weight * from[i * s.inner];
+            if (indices[i * K + k] == j && weight != 0) sum += weight * from[i * s.inner];
         }
     to_all[a * s.n * s.inner + column] = sum;
 }

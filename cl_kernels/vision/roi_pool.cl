@@ -7,7 +7,7 @@
 //
 //   global (elements of out, rounded up to the local size)
 //   SIMD, SIMT  simd or simt style
-//   REAL   float or double
+//   REAL        float or double
 #include "noinline.clh"
 #include "math.clh"
 
@@ -19,7 +19,7 @@ struct RoiPool {
 
 // Rounds to the nearest integer, halfway cases away from 0.
 static inline int rounded(const REAL v) {
-    const REAL whole = floor(fabs(v)), up = fabs(v) - whole >= (REAL)0.5 ? whole + 1 : whole;
+    const REAL integer = floor(fabs(v)), up = fabs(v) - integer >= (REAL)0.5 ? integer + 1 : integer;
     return (int)(v < 0 ? -up : up);
 }
 
@@ -29,28 +29,28 @@ static inline int bin_end(const long end, const int start, const int size) {
 }
 
 #ifdef SIMD
-#define PLACE NOINLINE
+#define MAYBE_NOINLINE NOINLINE
 #else
-#define PLACE static inline
+#define MAYBE_NOINLINE static inline
 #endif
 
-PLACE int largest_place(__global const REAL* x, __global const REAL* box, const REAL scale, const int p, const int q,
-                        const int H, const int W, const int P, const int Q) {
+MAYBE_NOINLINE int index_of_largest(__global const REAL* x, __global const REAL* box, const REAL scale, const int p,
+                                    const int q, const int H, const int W, const int P, const int Q) {
     const int x1 = rounded(box[0] * scale), y1 = rounded(box[1] * scale);
     const int x2 = rounded(box[2] * scale), y2 = rounded(box[3] * scale);
     const long height = max((long)y2 - y1 + 1, 1l), width = max((long)x2 - x1 + 1, 1l);
     const int first_h = bin_end(p * height / P, y1, H), last_h = bin_end(((p + 1) * height + P - 1) / P, y1, H);
     const int first_w = bin_end(q * width / Q, x1, W), last_w = bin_end(((q + 1) * width + Q - 1) / Q, x1, W);
-    int place = -1;
+    int index = -1;
     REAL largest = 0;
     for (int h = first_h; h < last_h; ++h)
         for (int w = first_w; w < last_w; ++w) {
             const REAL value = x[h * W + w];
-            const int better = place < 0 || value > largest || (value != value && largest == largest);
+            const int better = index < 0 || value > largest || (value != value && largest == largest);
             largest = better ? value : largest;
-            place = better ? h * W + w : place;
+            index = better ? h * W + w : index;
         }
-    return place;
+    return index;
 }
 
 __kernel void roi_pool(const struct RoiPool s, __global const REAL* restrict x, const long x_offset,
@@ -62,9 +62,9 @@ __kernel void roi_pool(const struct RoiPool s, __global const REAL* restrict x, 
     const long plane = at / (s.P * s.Q), k = plane / s.channels;
     const int inner = (int)(at - plane * (s.P * s.Q)), p = inner / s.Q, q = inner - p * s.Q;
     const long image = images[images_offset + k];
-    const int there = image >= 0 && image < s.images;
-    const long channel = (there ? image : 0) * s.channels + (plane - k * s.channels);
-    const int place = largest_place(x + x_offset + channel * (s.H * s.W), boxes + boxes_offset + k * 4, scale, p, q,
-                                    s.H, s.W, s.P, s.Q);
-    out[out_offset + at] = there ? place : -1;
+    const int is_valid = image >= 0 && image < s.images;
+    const long channel = (is_valid ? image : 0) * s.channels + (plane - k * s.channels);
+    const int index = index_of_largest(x + x_offset + channel * (s.H * s.W), boxes + boxes_offset + k * 4, scale, p, q,
+                                       s.H, s.W, s.P, s.Q);
+    out[out_offset + at] = is_valid ? index : -1;
 }

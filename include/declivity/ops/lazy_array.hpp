@@ -45,13 +45,14 @@ class DECLIVITY_API LazyArray {
 /// row of a cache. A pending value that is unshared is computed in place, without a temporary. Pending readers of the
 /// destination are launched first, and its version counter is incremented.
 /// @throws ShapeError, TypeError, DeviceError naming `function`
-DECLIVITY_API void evaluate_into(std::string_view function, LazyArray value, const View& place);
+DECLIVITY_API void evaluate_into(std::string_view function, LazyArray value, const View& destination);
 
 // ---- deprecated names of version 0.1
 
 using Value [[deprecated("ops::LazyArray")]] = LazyArray;
-[[deprecated("ops::evaluate_into")]] inline void store(std::string_view function, LazyArray value, const View& place) {
-    evaluate_into(function, std::move(value), place);
+[[deprecated("ops::evaluate_into")]] inline void store(std::string_view function, LazyArray value,
+                                                       const View& destination) {
+    evaluate_into(function, std::move(value), destination);
 }
 
 }  // namespace declivity::ops

@@ -10,7 +10,7 @@ namespace declivity::ops {
 
 /// Cell types. Gates in PyTorch's order: one (rnn), i f u o (lstm), r z n (gru, reset gate after the product).
 enum class RecurrentCell : std::uint8_t { rnn_tanh, rnn_relu, lstm, gru };
-/// gates_of: number of gates of a cell. kept_of: numbers per unit and step that are kept for the gradient.
+/// gates_of: number of gates of a cell. kept_of: numbers per unit and step that are saved for the gradient.
 constexpr std::int64_t gates_of(RecurrentCell cell) {
     return cell == RecurrentCell::lstm ? 4 : cell == RecurrentCell::gru ? 3 : 1;
 }
@@ -48,10 +48,10 @@ struct RecurrentGradients {
     LazyArray products;
 };
 /// Gradients of recurrent().
-/// @param y,kept results of recurrent()
-/// @param of_y,of_hidden,of_cell gradients of the results
+/// @param y,saved results y and kept of recurrent()
+/// @param y_gradient,hidden_gradient,cell_gradient gradients of the results
 DECLIVITY_API RecurrentGradients recurrent_backward(RecurrentCell cell, const RecurrentOperands& operands, bool reverse,
-                                                    const View& y, const View& kept, const View& of_y,
-                                                    const View& of_hidden, const View& of_cell);
+                                                    const View& y, const View& saved, const View& y_gradient,
+                                                    const View& hidden_gradient, const View& cell_gradient);
 
 }  // namespace declivity::ops

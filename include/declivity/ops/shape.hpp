@@ -35,8 +35,8 @@ class DECLIVITY_API Dims {
     [[nodiscard]] bool empty() const noexcept { return rank_ == 0; }
     /// A negative axis counts from the end: shape[-1] is the innermost.
     /// @throws ShapeError outside of [-rank, rank)
-    [[nodiscard]] std::int64_t operator[](int axis) const { return values_[place(axis)]; }
-    std::int64_t& operator[](int axis) { return values_[place(axis)]; }
+    [[nodiscard]] std::int64_t operator[](int axis) const { return values_[index_of(axis)]; }
+    std::int64_t& operator[](int axis) { return values_[index_of(axis)]; }
     /// Product of all values; 1 for an empty list.
     [[nodiscard]] std::int64_t numel() const noexcept;
     /// @throws ShapeError when the list is full, or for a position out of range
@@ -59,7 +59,7 @@ class DECLIVITY_API Dims {
     }
 
   private:
-    [[nodiscard]] std::size_t place(int axis) const {
+    [[nodiscard]] std::size_t index_of(int axis) const {
         const int from_start = axis < 0 ? axis + rank_ : axis;
         if (from_start < 0 || from_start >= rank_) [[unlikely]]
             refuse_axis(axis);

@@ -20,10 +20,13 @@
 namespace declivity::ops {
 namespace {
 
+// Values of MASK in cl_kernels/attention/attention.clh.
+constexpr int kMaskNone = 0, kMaskBool = 1, kMaskAdditive = 2;
+
 /// Attributes of the operations.
 struct Attention {
-    double scale, dropped;
-    std::int64_t low, high, shift, random_first, random_skip;
+    double scale, dropout;
+    std::int64_t low, high, shift, random_first, random_index;
 };
 
 /// Layout of the kernels' struct; must match cl_kernels/attention/.
@@ -45,8 +48,8 @@ struct Blocks {
 Blocks blocks_of(const Device& device, DType dtype, std::int64_t rows, std::int64_t width) {
     const VectorForm form = vector_form(device, dtype);
     Blocks blocks{.vector = form.vector, .rows = rows > form.vector ? 2 : 1, .keys = 0, .columns = 0, .block = 0};
-    const bool many = form.registers >= 32;
-    blocks.keys = many ? 24 / blocks.rows : 12 / blocks.rows;
+    const bool many_registers = form.registers >= 32;
+    blocks.keys = many_registers ? 24 / blocks.rows : 12 / blocks.rows;
     // Divides evenly where possible, so that the last tile is a full one.
     blocks.columns = std::min(width, blocks.keys);
     while (blocks.columns > 4 && width % blocks.columns != 0) --blocks.columns;
@@ -93,13 +96,13 @@ Sizes sizes_of(const Operands& in, const Attention& call) {
 Defines defines_of(const Operands& in, const Attention& call) {
     Defines defines = real_defines(in.q.dtype);
     defines.set("D", in.q.shape[3]).set("E", in.v.shape[3]);
-    defines.set("MASK", !in.mask.buffer ? 0 : in.mask.dtype == DType::boolean ? 1 : 2);
-    return defines.set("ALIBI", in.slopes.buffer ? 1 : 0).set("DROPOUT", call.dropped > 0 ? 1 : 0);
+    defines.set("MASK", !in.mask.buffer ? kMaskNone : in.mask.dtype == DType::boolean ? kMaskBool : kMaskAdditive);
+    return defines.set("ALIBI", in.slopes.buffer ? 1 : 0).set("DROPOUT", call.dropout > 0 ? 1 : 0);
 }
 
 /// Defines of attention_tiles.cl.
 Defines tile_defines(const Operands& in, const Attention& call) {
-    return defines_of(in, call).set("GROUPED", in.q.shape[1] == in.k.shape[1] ? 0 : 1);
+    return defines_of(in, call).set("GROUPED_QUERIES", in.q.shape[1] == in.k.shape[1] ? 0 : 1);
 }
 
 Argument real(DType dtype, double value) {
@@ -118,8 +121,8 @@ std::vector<Argument> arguments_of(const Operands& in, const Attention& call, co
             or_else(slopes, q),
             or_else(random, q),
             call.random_first,
-            call.random_skip,
-            real(q.dtype, call.dropped)};
+            call.random_index,
+            real(q.dtype, call.dropout)};
 }
 
 /// Packs a matrix of each head, (B, heads, L, D), into panels of `rows` rows: panels[z][panel][d][row].
@@ -310,31 +313,31 @@ void check(std::string_view function, const AttentionOperands& in) {
 }
 
 /// @throws ShapeError for sizes that exceed the kernels' 32-bit indices
-Attention call_of(const AttentionOperands& in, const AttentionNumbers& numbers) {
-    constexpr std::int64_t most = std::int64_t{1} << 30;
+Attention call_of(const AttentionOperands& in, const AttentionNumbers& options) {
+    constexpr std::int64_t limit = std::int64_t{1} << 30;
     for (const View* view : {&in.q, &in.k, &in.v, &in.mask})
-        if (view->buffer && (view->shape[1] * view->shape[2] > most || view->strides[2] > most))
+        if (view->buffer && (view->shape[1] * view->shape[2] > limit || view->strides[2] > limit))
             throw ShapeError(
                 fmt::format("attention: expected heads x L and strides up to 2^30, got {}", view->shape.str()));
-    const auto near = [&](std::int64_t distance) { return std::clamp(distance, -most, most); };
-    return {numbers.scale,       numbers.dropped,       near(numbers.low),  near(numbers.high),
-            near(numbers.shift), numbers.random.offset, numbers.random.skip};
+    const auto clamped = [&](std::int64_t distance) { return std::clamp(distance, -limit, limit); };
+    return {options.scale,          options.dropped,       clamped(options.low), clamped(options.high),
+            clamped(options.shift), options.random.offset, options.random.skip};
 }
 
 }  // namespace
 
-AttentionResults attention(const AttentionOperands& in, const AttentionNumbers& numbers) {
+AttentionResults attention(const AttentionOperands& in, const AttentionNumbers& options) {
     check("attention", in);
     const Shape &q = in.q.shape, &v = in.v.shape;
     const OperationResults results = operation(
-        "attention", launch_attention, call_of(in, numbers),
-        {.reads = {in.q, in.k, in.v, in.mask, in.slopes, numbers.random.state},
+        "attention", launch_attention, call_of(in, options),
+        {.reads = {in.q, in.k, in.v, in.mask, in.slopes, options.random.state},
          .outputs = {{in.q.dtype, {q[0], q[2], q[1], v[3]}}, {compute_type(in.q.dtype), {q[0], q[1], q[2]}, true}},
          .upcasts_to_f32 = true});
     return {results[0], results[1]};
 }
 
-AttentionGradients attention_backward(const AttentionOperands& in, const AttentionNumbers& numbers, const View& y,
+AttentionGradients attention_backward(const AttentionOperands& in, const AttentionNumbers& options, const View& y,
                                       const View& log_sums, const View& g) {
     check("attention_backward", in);
     const Shape &q = in.q.shape, &k = in.k.shape, &v = in.v.shape;
@@ -344,8 +347,8 @@ AttentionGradients attention_backward(const AttentionOperands& in, const Attenti
     require_dense("attention_backward", "log_sums", log_sums);
     require_shape("attention_backward", "the gradient", g, {q[0], q[1], q[2], v[3]});
     const OperationResults results =
-        operation("attention_backward", launch_backward, call_of(in, numbers),
-                  {.reads = {in.q, in.k, in.v, in.mask, in.slopes, numbers.random.state, y, log_sums, g},
+        operation("attention_backward", launch_backward, call_of(in, options),
+                  {.reads = {in.q, in.k, in.v, in.mask, in.slopes, options.random.state, y, log_sums, g},
                    .outputs = {{in.q.dtype, {q[0], q[2], q[1], q[3]}},
                                {in.q.dtype, {k[0], k[2], k[1], k[3]}},
                                {in.q.dtype, {v[0], v[2], v[1], v[3]}}},

@@ -19,8 +19,8 @@ namespace declivity::ops {
 namespace {
 
 constexpr std::int64_t kSimdRows = 8, kSimtRows = 4;  // of a work piece: their sums stay in registers or the L1 cache
-constexpr std::int64_t kTile = 64, kItems = 128, kLanes = 8, kShares = 16;  // attention_decode_groups.cl
-constexpr std::int64_t kMinKeys = 128;                                      // of a split
+constexpr std::int64_t kTile = 64, kItems = 128, kLanes = 8, kRowParts = 16;  // attention_decode_groups.cl
+constexpr std::int64_t kMinKeys = 128;                                        // of a split
 constexpr std::int64_t kMaxSplits = 64;
 
 /// Attributes of the operation.
@@ -55,7 +55,7 @@ Argument real(DType dtype, double value) {
 
 Defines defines_of(DType stored, DType output, const View& k, const View& v, const View& lengths, const View& table) {
     Defines defines = storage_defines(stored, output);
-    defines.set("D", k.shape[3]).set("E", v.shape[3]).set("INDEX", cl_type(lengths.dtype));
+    defines.set("D", k.shape[3]).set("E", v.shape[3]).set("INDEX_TYPE", cl_type(lengths.dtype));
     return defines.set("PAGED", table.buffer ? 1 : 0);
 }
 
@@ -64,15 +64,16 @@ struct SplitConfig {
     std::int64_t rows, pieces, splits;
 };
 
-SplitConfig cut(const Decode& sizes, std::int64_t batch, std::int64_t max_rows, std::int64_t wanted) {
-    const std::int64_t all = std::int64_t{sizes.queries} * sizes.group;
-    SplitConfig made{.rows = std::min(all, max_rows), .pieces = 0, .splits = 1};
+SplitConfig split_config_of(const Decode& sizes, std::int64_t batch, std::int64_t max_rows, std::int64_t min_groups) {
+    const std::int64_t rows = std::int64_t{sizes.queries} * sizes.group;
+    SplitConfig config{.rows = std::min(rows, max_rows), .pieces = 0, .splits = 1};
     // Pieces of equal size, since padding rows cost as much as others.
-    made.rows = ceil_div(all, ceil_div(all, made.rows));
-    made.pieces = ceil_div(all, made.rows) * sizes.heads;
-    const std::int64_t most = std::clamp<std::int64_t>(sizes.keys / kMinKeys, 1, kMaxSplits);
-    if (made.pieces * batch * 2 <= wanted) made.splits = std::min(most, ceil_div(wanted, made.pieces * batch));
-    return made;
+    config.rows = ceil_div(rows, ceil_div(rows, config.rows));
+    config.pieces = ceil_div(rows, config.rows) * sizes.heads;
+    const std::int64_t max_splits = std::clamp<std::int64_t>(sizes.keys / kMinKeys, 1, kMaxSplits);
+    if (config.pieces * batch * 2 <= min_groups)
+        config.splits = std::min(max_splits, ceil_div(min_groups, config.pieces * batch));
+    return config;
 }
 
 /// The simt kernel, with as many rows as fit its local memory.
@@ -87,14 +88,14 @@ std::int64_t local_elements(const View& q, const View& v, std::int64_t rows, std
     return std::max(rows * (q.shape[3] + kTile + kTile * (kLanes + 1)), slices * rows * (width + 1) + rows);
 }
 
-GroupedKernel grouped_kernel(const View& q, const View& v, std::int64_t rows, const Defines& defines) {
+GroupedKernel group_kernel(const View& q, const View& v, std::int64_t rows, const Defines& defines) {
     auto [kernel, group] = kernel_of_group(q.device(), to_size(kItems), [&](std::size_t items) {
-        Defines with = defines;
-        with.set("ITEMS", static_cast<std::int64_t>(items))
+        Defines group_defines = defines;
+        group_defines.set("ITEMS", static_cast<std::int64_t>(items))
             .set("TILE", kTile)
             .set("LANES", std::min<std::int64_t>(kLanes, static_cast<std::int64_t>(items)))
-            .set("SHARES", kShares);
-        return Kernel(q.device(), {"attention_decode_groups.cl", "attention_decode_groups", with});
+            .set("ROW_PARTS", kRowParts);
+        return Kernel(q.device(), {"attention_decode_groups.cl", "attention_decode_groups", group_defines});
     });
     const auto items = static_cast<std::int64_t>(group);
     return {std::move(kernel), items, local_memory(local_elements(q, v, rows, items), q.dtype)};
@@ -125,23 +126,24 @@ EpilogueFused launch_decode(const OperationViews& views, const Decoding& call) {
                  .pages = narrow(k.shape[0]),
                  .window = narrow(call.window),
                  .causal = narrow(call.causal)};
-    const double seen = static_cast<double>(batch * keys * sizes.heads);  // at most
+    const double keys_read = static_cast<double>(batch * keys * sizes.heads);  // at most
     const auto width = static_cast<double>(k.shape[3] + v.shape[3]);
-    const WorkScope scope("cached_attention",
-                          {.flops = 2 * seen * static_cast<double>(sizes.queries * sizes.group) * width,
-                           .bytes = seen * width * static_cast<double>(size_of(k.dtype)) + bytes_of(q) + bytes_of(y),
-                           .f64 = q.dtype == DType::f64});
+    const WorkScope scope(
+        "cached_attention",
+        {.flops = 2 * keys_read * static_cast<double>(sizes.queries * sizes.group) * width,
+         .bytes = keys_read * width * static_cast<double>(size_of(k.dtype)) + bytes_of(q) + bytes_of(y),
+         .f64 = q.dtype == DType::f64});
     const bool simd = is_simd(device);
     std::int64_t max_rows = simd ? kSimdRows : kSimtRows;
     constexpr std::int64_t max_local = std::int64_t{31} << 10;
     while (!simd && max_rows > 1 && local_elements(q, v, max_rows, kItems) > block_elements(device, q.dtype, max_local))
         max_rows /= 2;
-    const SplitConfig pieces = cut(sizes, batch, max_rows, std::int64_t{device.info().compute_units} * 4);
+    const SplitConfig pieces = split_config_of(sizes, batch, max_rows, std::int64_t{device.info().compute_units} * 4);
     sizes.splits = narrow(pieces.splits);
     const std::int64_t rows = q.shape[0] * q.shape[1] * q.shape[2];
     const View to = pieces.splits == 1 ? y : View::make(device, y.dtype, {pieces.splits, rows, v.shape[3] + 2});
     Defines defines = defines_of(k.dtype, y.dtype, k, v, lengths, table);
-    defines.set("ROWS", pieces.rows).set("SPLIT", pieces.splits > 1 ? 1 : 0);
+    defines.set("ROWS", pieces.rows).set("SPLIT_KEYS", pieces.splits > 1 ? 1 : 0);
     std::vector<Argument> arguments{sizes,
                                     real(q.dtype, call.scale),
                                     q.argument(),
@@ -155,7 +157,7 @@ EpilogueFused launch_decode(const OperationViews& views, const Decoding& call) {
         launch({device, {"attention_decode.cl", "attention_decode", defines}},
                {{to_size(pieces.splits), to_size(pieces.pieces), to_size(batch)}, {1, 1, 1}}, arguments);
     } else {
-        const GroupedKernel grouped = grouped_kernel(q, v, pieces.rows, defines);
+        const GroupedKernel grouped = group_kernel(q, v, pieces.rows, defines);
         arguments.emplace_back(grouped.shared);
         launch(grouped.kernel,
                {.global = {to_size(pieces.splits * grouped.items), to_size(pieces.pieces), to_size(batch)},
@@ -235,14 +237,14 @@ void check_cache(std::string_view function, const CachedAttentionOperands& in, c
     } else if (in.k.shape[0] != batch) {
         throw ShapeError(fmt::format("{}: expected k of {} samples, got {}", function, batch, in.k.shape.str()));
     }
-    constexpr std::int64_t most = std::int64_t{1} << 30;
-    if (keys_of(in.k, in.table) > most || in.k.shape[0] > most)
+    constexpr std::int64_t max_size = std::int64_t{1} << 30;
+    if (keys_of(in.k, in.table) > max_size || in.k.shape[0] > max_size)
         throw ShapeError(fmt::format("{}: expected at most 2^30 keys, got {}", function, in.k.shape.str()));
 }
 
 }  // namespace
 
-LazyArray cached_attention(const CachedAttentionOperands& in, const CachedAttentionNumbers& numbers) {
+LazyArray cached_attention(const CachedAttentionOperands& in, const CachedAttentionNumbers& options) {
     constexpr const char* name = "cached_attention";
     require_rank(name, "q", in.q, 4, "B, heads, L, D");
     check_cache(name, in, in.q, in.q.shape[0]);
@@ -253,12 +255,12 @@ LazyArray cached_attention(const CachedAttentionOperands& in, const CachedAttent
     if (in.k.shape[1] == 0 || in.q.shape[1] % in.k.shape[1] != 0)
         throw ShapeError(fmt::format("{}: expected heads of q that are a multiple of those of k, got {} and {}", name,
                                      in.q.shape[1], in.k.shape[1]));
-    constexpr std::int64_t most = std::int64_t{1} << 30;
-    if (in.q.shape[1] * in.q.shape[2] > most)
+    constexpr std::int64_t max_size = std::int64_t{1} << 30;
+    if (in.q.shape[1] * in.q.shape[2] > max_size)
         throw ShapeError(fmt::format("{}: expected at most 2^30 queries, got {}", name, in.q.shape.str()));
     return operation(
         name, launch_decode,
-        Decoding{numbers.scale, std::clamp<std::int64_t>(numbers.window, 1, most), numbers.is_causal ? 1 : 0},
+        Decoding{options.scale, std::clamp<std::int64_t>(options.window, 1, max_size), options.is_causal ? 1 : 0},
         {.reads = {in.q, in.k, in.v, in.lengths, in.table},
          .outputs = {{in.q.dtype, {in.q.shape[0], in.q.shape[2], in.q.shape[1], in.v.shape[3]}}}})[0];
 }

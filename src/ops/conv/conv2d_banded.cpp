@@ -27,63 +27,64 @@ struct Banded {
     std::int64_t x_image, x_channel, x_count, out_image, out_channel, a_group, a_row, a_channel;
     std::int32_t channels, filters, height, width, rows, columns, stride_h, stride_w, pad_top, pad_left, dilation_h,
         dilation_w, padding_h, padding_w;
-    std::int32_t pitch, band, bands, reach, phase_size, copy_size, made, made_size, row_panels, row_panels_each,
-        has_bias, back;
+    std::int32_t pitch, band, bands, halo_rows, phase_size, copy_size, staged, staged_size, row_panels, row_panels_each,
+        has_bias, backward;
 };
 
 std::string name_of(const RegisterTile& tile) { return fmt::format("{}x{}", tile.rows, tile.vectors); }
 
 /// Properties of a problem that do not depend on the tile.
 struct Layout {
-    std::array<std::int64_t, 2> in, out, step, up, zeros;  // zeros: padding above and to the left of x
-    std::int64_t channels, filters;                        // of a group: summed over, and computed
-    std::int64_t pitch, reach, slack;  // slack: elements that the last vectors may read past the copies
+    std::array<std::int64_t, 2> in, out, step, phases, zeros;  // zeros: padding above and to the left of x
+    std::int64_t channels, filters;                            // of a group: summed over, and computed
+    std::int64_t pitch, halo_rows, slack;  // slack: elements that the last vectors may read past the copies
     [[nodiscard]] std::int64_t phases_in() const { return step[0] * step[1]; }
-    [[nodiscard]] std::int64_t phases_out() const { return up[0] * up[1]; }
-    [[nodiscard]] std::int64_t phase_rows() const { return ceil_div(out[0], up[0]); }
+    [[nodiscard]] std::int64_t phases_out() const { return phases[0] * phases[1]; }
+    [[nodiscard]] std::int64_t phase_rows() const { return ceil_div(out[0], phases[0]); }
 };
 
 Layout layout_of(const Conv2dProblem& problem) {
-    const bool back = problem.direction == Conv2dDirection::backward_input;
-    constexpr std::array<std::int64_t, 2> one{1, 1};
-    Layout layout{.in = back ? problem.output : problem.input,
-                  .out = back ? problem.input : problem.output,
-                  .step = back ? one : problem.stride,
-                  .up = back ? problem.stride : one,
+    const bool backward = problem.direction == Conv2dDirection::backward_input;
+    constexpr std::array<std::int64_t, 2> unit_stride{1, 1};
+    Layout layout{.in = backward ? problem.output : problem.input,
+                  .out = backward ? problem.input : problem.output,
+                  .step = backward ? unit_stride : problem.stride,
+                  .phases = backward ? problem.stride : unit_stride,
                   .zeros = problem.padding,
-                  .channels = back ? problem.filters_per_group() : problem.channels_per_group(),
-                  .filters = back ? problem.channels_per_group() : problem.filters_per_group(),
+                  .channels = backward ? problem.filters_per_group() : problem.channels_per_group(),
+                  .filters = backward ? problem.channels_per_group() : problem.filters_per_group(),
                   .pitch = 0,
-                  .reach = 0,
+                  .halo_rows = 0,
                   .slack = 0};
-    std::array<std::int64_t, 2> reach{};
+    std::array<std::int64_t, 2> halo{};
     for (std::size_t i = 0; i < 2; ++i) {
         const std::int64_t longest = (problem.filter[i] - 1) * problem.dilation[i];
-        if (back) layout.zeros[i] = longest < problem.padding[i] ? -1 : (longest - problem.padding[i]) / layout.up[i];
-        reach[i] =
-            back ? (layout.up[i] - 1 + problem.padding[i]) / layout.up[i] + layout.zeros[i] : longest / layout.step[i];
+        if (backward)
+            layout.zeros[i] = longest < problem.padding[i] ? -1 : (longest - problem.padding[i]) / layout.phases[i];
+        halo[i] = backward ? (layout.phases[i] - 1 + problem.padding[i]) / layout.phases[i] + layout.zeros[i]
+                           : longest / layout.step[i];
     }
-    layout.pitch = ceil_div(layout.out[1], layout.up[1]) + reach[1];
-    layout.reach = reach[0];
-    layout.slack = reach[1];
+    layout.pitch = ceil_div(layout.out[1], layout.phases[1]) + halo[1];
+    layout.halo_rows = halo[0];
+    layout.slack = halo[1];
     return layout;
 }
 
 struct LaunchConfig {
     RegisterTile tile;
-    std::int64_t band, phase_size = 0, made_size = 0, made = 0, used = 0;
+    std::int64_t band, phase_size = 0, staged_size = 0, staged = 0, local_size = 0;
 };
 
 /// Layout of a band of `band` rows in `block` elements of local memory.
 LaunchConfig launch_config_of(const Layout& layout, const RegisterTile& tile, std::int64_t vector, std::int64_t band) {
     const std::int64_t columns = tile.vectors * vector, size = ceil_div(band * layout.pitch, columns) * columns;
     LaunchConfig config{.tile = tile, .band = band};
-    config.phase_size = ceil_div((band + layout.reach) * layout.pitch, vector) * vector + 2 * vector;
-    config.made_size = size + vector;
+    config.phase_size = ceil_div((band + layout.halo_rows) * layout.pitch, vector) * vector + 2 * vector;
+    config.staged_size = size + vector;
     // The tiles of the last channel extend past its rows.
-    config.made = layout.channels * layout.phases_in() * config.phase_size +
-                  ceil_div(size - band * layout.pitch + layout.slack, vector) * vector + vector;
-    config.used = config.made + tile.rows * layout.phases_out() * config.made_size;
+    config.staged = layout.channels * layout.phases_in() * config.phase_size +
+                    ceil_div(size - band * layout.pitch + layout.slack, vector) * vector + vector;
+    config.local_size = config.staged + tile.rows * layout.phases_out() * config.staged_size;
     return config;
 }
 
@@ -105,7 +106,7 @@ std::optional<LaunchConfig> cut_bands(const Conv2dProblem& problem, const Layout
         const std::int64_t band = ceil_div(rows, bands);
         const LaunchConfig config =
             launch_config_of(layout, choose_tile(form, layout, band, variant), form.vector, band);
-        if (config.used <= block) return config;
+        if (config.local_size <= block) return config;
         bands = band == 1 ? rows + 1 : ceil_div(rows, band - 1);
     }
     return std::nullopt;
@@ -123,7 +124,7 @@ std::optional<LaunchConfig> launch_config_on(const Device& device, const Conv2dP
 
 Banded arguments_of(const Conv2dProblem& problem, const Layout& layout, const LaunchConfig& config, const View& x,
                     const View& weight, const View& out, bool has_bias) {
-    const bool back = problem.direction == Conv2dDirection::backward_input;
+    const bool backward = problem.direction == Conv2dDirection::backward_input;
     const std::int64_t units = out.device().info().compute_units;
     const std::int64_t bands = ceil_div(layout.phase_rows(), config.band),
                        row_panels = ceil_div(layout.filters, config.tile.rows);
@@ -138,8 +139,8 @@ Banded arguments_of(const Conv2dProblem& problem, const Layout& layout, const La
             .out_image = out.shape[1] * out.shape[2] * out.shape[3],
             .out_channel = out.shape[2] * out.shape[3],
             .a_group = weight.numel() / problem.groups,
-            .a_row = back ? problem.taps() : problem.channels_per_group() * problem.taps(),
-            .a_channel = back ? problem.channels_per_group() * problem.taps() : problem.taps(),
+            .a_row = backward ? problem.taps() : problem.channels_per_group() * problem.taps(),
+            .a_channel = backward ? problem.channels_per_group() * problem.taps() : problem.taps(),
             .channels = narrow(layout.channels),
             .filters = narrow(layout.filters),
             .height = narrow(layout.in[0]),
@@ -157,20 +158,20 @@ Banded arguments_of(const Conv2dProblem& problem, const Layout& layout, const La
             .pitch = narrow(layout.pitch),
             .band = narrow(config.band),
             .bands = narrow(bands),
-            .reach = narrow(layout.reach),
+            .halo_rows = narrow(layout.halo_rows),
             .phase_size = narrow(config.phase_size),
             .copy_size = narrow(layout.phases_in() * config.phase_size),
-            .made = narrow(config.made),
-            .made_size = narrow(config.made_size),
+            .staged = narrow(config.staged),
+            .staged_size = narrow(config.staged_size),
             .row_panels = narrow(row_panels),
             .row_panels_each = narrow(row_panels_each),
             .has_bias = has_bias ? 1 : 0,
-            .back = back ? 1 : 0};
+            .backward = backward ? 1 : 0};
 }
 
 void convolve(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view variant) {
-    const bool back = problem.direction == Conv2dDirection::backward_input;
-    const View &x = back ? operands.out : operands.x, &out = back ? operands.x : operands.out,
+    const bool backward = problem.direction == Conv2dDirection::backward_input;
+    const View &x = backward ? operands.out : operands.x, &out = backward ? operands.x : operands.out,
                &weight = operands.weight;
     const Device device = out.device();
     const std::int64_t vector = vector_form(device, problem.dtype).vector;
@@ -183,15 +184,16 @@ void convolve(const Conv2dProblem& problem, const Conv2dOperands& operands, std:
         .set("COLUMNS", config.tile.vectors * vector)
         .set("TAPS_H", problem.filter[0])
         .set("TAPS_W", problem.filter[1]);
-    defines.set("UP_H", layout.up[0]).set("UP_W", layout.up[1]);
+    defines.set("PHASES_H", layout.phases[0]).set("PHASES_W", layout.phases[1]);
     set_epilogue_stored(defines, operands.epilogue);
     const Kernel kernel(device, {"conv2d_banded.cl", "conv2d_banded", defines});
     const EpilogueArguments arguments(operands.epilogue, weight);
-    launch(kernel,
-           {{to_size(problem.images * d.bands), to_size(ceil_div(d.row_panels, d.row_panels_each)),
-             to_size(problem.groups)},
-            {1, 1, 1}},
-           arguments.if_any_behind({d, local_memory(config.used, problem.dtype), x.argument(), weight.argument(),
+    launch(
+        kernel,
+        {{to_size(problem.images * d.bands), to_size(ceil_div(d.row_panels, d.row_panels_each)),
+          to_size(problem.groups)},
+         {1, 1, 1}},
+        arguments.append_to_if_any({d, local_memory(config.local_size, problem.dtype), x.argument(), weight.argument(),
                                     out.argument(), (operands.bias ? *operands.bias : weight).argument()}));
 }
 
@@ -201,12 +203,12 @@ class Conv2dBanded final : public Conv2dStrategy {
 
     [[nodiscard]] bool is_applicable(const Conv2dProblem& problem, const Device& device) const override {
         if (problem.style != KernelStyle::simd || problem.taps() > kMaxTaps) return false;
-        constexpr std::int64_t most = 1 << 20;
+        constexpr std::int64_t max_size = 1 << 20;
         for (std::size_t i = 0; i < 2; ++i)
             if (std::max({problem.input[i] * problem.stride[i], problem.output[i] * problem.stride[i],
-                          problem.padding[i], problem.filter[i] * problem.dilation[i]}) > most)
+                          problem.padding[i], problem.filter[i] * problem.dilation[i]}) > max_size)
                 return false;
-        if (std::max(problem.channels, problem.filters) * problem.taps() > most ||
+        if (std::max(problem.channels, problem.filters) * problem.taps() > max_size ||
             problem.stride[0] * problem.stride[1] > kMaxPhases)
             return false;
         if (problem.direction == Conv2dDirection::backward_weights) return is_applicable_to_weights(problem, device);

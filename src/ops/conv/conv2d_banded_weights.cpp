@@ -8,7 +8,7 @@
 namespace declivity::ops::banded {
 namespace {
 
-constexpr std::int64_t kMaxLot = 16;  // images that are copied at once
+constexpr std::int64_t kMaxImagesAtOnce = 16;  // images that are copied at once
 constexpr std::int64_t
     kFewChannels = 16,
     kFewStrided = 8;  // above this, reducing the lanes of all sums and copies beyond the L1 cache cost too much
@@ -18,8 +18,8 @@ struct BandedWeights {
     std::int64_t x_image, x_channel, x_count, dout_image, dout_channel, dout_count, partial;
     std::int32_t channels, filters, images, height, width, rows, columns, stride_h, stride_w, pad_top, pad_left,
         dilation_h, dilation_w;
-    std::int32_t pitch, band, bands, reach, phase_size, copy_size, gradient_size, lot, blocks, blocks_each, gradients,
-        sums, has_bias;
+    std::int32_t pitch, band, bands, halo_rows, phase_size, copy_size, gradient_size, images_at_once, blocks,
+        blocks_each, gradients, sums, has_bias;
 };
 
 /// Streams and filters of a register tile: sums of their products, and one vector of each filter.
@@ -28,13 +28,13 @@ constexpr std::array<std::int64_t, 2> tile_of(const VectorForm& form) {
 }
 
 struct LaunchConfig {
-    std::int64_t pitch, reach, band, lot, phase_size, copy_size, gradient_size, gradients, sums;
+    std::int64_t pitch, halo_rows, band, images_at_once, phase_size, copy_size, gradient_size, gradients, sums;
 };
 
-/// Plans blocks of as many rows, or images, as fit into `block` elements, but at least `wanted` blocks; empty if not
-/// even one row fits.
+/// Plans blocks of as many rows, or images, as fit into `block` elements, but at least `target_groups` blocks; empty if
+/// not even one row fits.
 std::optional<LaunchConfig> launch_config_of(const Conv2dProblem& problem, const VectorForm& form, std::int64_t block,
-                                             std::int64_t wanted) {
+                                             std::int64_t target_groups) {
     const std::int64_t vector = form.vector, longest_h = (problem.filter[0] - 1) * problem.dilation[0],
                        longest_w = (problem.filter[1] - 1) * problem.dilation[1];
     const std::int64_t phases = problem.stride[0] * problem.stride[1], rows = problem.output[0],
@@ -42,42 +42,45 @@ std::optional<LaunchConfig> launch_config_of(const Conv2dProblem& problem, const
     const std::int64_t reach_w = longest_w / problem.stride[1],
                        sums = (tile_of(form)[0] * tile_of(form)[1] + 1) * vector;
     LaunchConfig config{.pitch = problem.output[1] + reach_w,
-                        .reach = longest_h / problem.stride[0],
+                        .halo_rows = longest_h / problem.stride[0],
                         .band = 0,
-                        .lot = 1,
+                        .images_at_once = 1,
                         .phase_size = 0,
                         .copy_size = 0,
                         .gradient_size = 0,
                         .gradients = 0,
                         .sums = 0};
-    const auto fits = [&](std::int64_t band, std::int64_t lot) {
+    const auto fits = [&](std::int64_t band, std::int64_t images_at_once) {
         config.band = band;
-        config.lot = lot;
-        config.phase_size = ceil_div((band + config.reach) * config.pitch, vector) * vector + 2 * vector;
+        config.images_at_once = images_at_once;
+        config.phase_size = ceil_div((band + config.halo_rows) * config.pitch, vector) * vector + 2 * vector;
         config.copy_size = phases * config.phase_size;
         config.gradient_size = ceil_div(band * config.pitch, vector) * vector + 2 * vector;
-        config.gradients = channels * lot * config.copy_size + ceil_div(reach_w, vector) * vector + vector;
-        config.sums = config.gradients + filters * lot * config.gradient_size;
+        config.gradients = channels * images_at_once * config.copy_size + ceil_div(reach_w, vector) * vector + vector;
+        config.sums = config.gradients + filters * images_at_once * config.gradient_size;
         return config.sums + sums <= block;
     };
-    std::int64_t bands = std::clamp<std::int64_t>(ceil_div(wanted, problem.images * problem.groups), 1,
+    std::int64_t bands = std::clamp<std::int64_t>(ceil_div(target_groups, problem.images * problem.groups), 1,
                                                   std::max<std::int64_t>(1, rows / kMinBand));
     while (!fits(ceil_div(rows, bands), 1)) {
         if (config.band == 1) return std::nullopt;
         bands = ceil_div(rows, config.band - 1);
     }
     if (config.band < rows) return config;
-    for (std::int64_t lot = std::clamp<std::int64_t>(problem.images * problem.groups / wanted, 1, kMaxLot); lot > 0;
-         --lot)
-        if (fits(rows, lot)) break;
+    for (std::int64_t images_at_once =
+             std::clamp<std::int64_t>(problem.images * problem.groups / target_groups, 1, kMaxImagesAtOnce);
+         images_at_once > 0; --images_at_once)
+        if (fits(rows, images_at_once)) break;
     return config;
 }
 
-std::int64_t groups_wanted(const Device& device) { return std::int64_t{device.info().compute_units} * kGroupsPerUnit; }
+std::int64_t target_groups_of(const Device& device) {
+    return std::int64_t{device.info().compute_units} * kGroupsPerUnit;
+}
 
 std::optional<LaunchConfig> launch_config_on(const Device& device, const Conv2dProblem& problem) {
     return launch_config_of(problem, vector_form(device, problem.dtype),
-                            block_elements(device, problem.dtype, kBlockBytes), groups_wanted(device));
+                            block_elements(device, problem.dtype, kBlockBytes), target_groups_of(device));
 }
 
 /// Distribution of blocks of rows and images: each chunk sums some of them.
@@ -87,9 +90,9 @@ struct Chunks {
 
 Chunks chunks_of(const Device& device, const Conv2dProblem& problem, const LaunchConfig& config) {
     const std::int64_t bands = ceil_div(problem.output[0], config.band),
-                       blocks = ceil_div(problem.images, config.lot) * bands,
-                       wanted = std::max<std::int64_t>(1, groups_wanted(device) / problem.groups),
-                       blocks_each = ceil_div(blocks, std::min(blocks, wanted));
+                       blocks = ceil_div(problem.images, config.images_at_once) * bands,
+                       target_groups = std::max<std::int64_t>(1, target_groups_of(device) / problem.groups),
+                       blocks_each = ceil_div(blocks, std::min(blocks, target_groups));
     return {.bands = bands, .blocks = blocks, .blocks_each = blocks_each, .count = ceil_div(blocks, blocks_each)};
 }
 
@@ -119,11 +122,11 @@ BandedWeights arguments_of(const Conv2dProblem& problem, const Conv2dOperands& o
             .pitch = narrow(config.pitch),
             .band = narrow(config.band),
             .bands = narrow(chunks.bands),
-            .reach = narrow(config.reach),
+            .halo_rows = narrow(config.halo_rows),
             .phase_size = narrow(config.phase_size),
             .copy_size = narrow(config.copy_size),
             .gradient_size = narrow(config.gradient_size),
-            .lot = narrow(config.lot),
+            .images_at_once = narrow(config.images_at_once),
             .blocks = narrow(chunks.blocks),
             .blocks_each = narrow(chunks.blocks_each),
             .gradients = narrow(config.gradients),

@@ -32,24 +32,25 @@ class Conv2dCol2im final : public Conv2dStrategy {
 
     /// Positions within an image are 32-bit numbers.
     [[nodiscard]] bool is_applicable(const Conv2dProblem& problem, const Device&) const override {
-        constexpr std::int64_t most = std::int64_t{1} << 28;
+        constexpr std::int64_t limit = std::int64_t{1} << 28;
         if (problem.style != KernelStyle::simd || problem.direction != Conv2dDirection::backward_input ||
             problem.groups != 1 || problem.taps() > kMaxTaps)
             return false;
-        std::int64_t reach = 1;
+        std::int64_t extent = 1;
         for (std::size_t i = 0; i < 2; ++i)
-            reach *= problem.input[i] + 2 * problem.padding[i] + problem.filter[i] * problem.dilation[i];
-        return reach <= most && problem.channels * problem.taps() <= most &&
-               problem.output[0] * problem.output[1] * problem.channels * problem.taps() <= most * 4;
+            extent *= problem.input[i] + 2 * problem.padding[i] + problem.filter[i] * problem.dilation[i];
+        return extent <= limit && problem.channels * problem.taps() <= limit &&
+               problem.output[0] * problem.output[1] * problem.channels * problem.taps() <= limit * 4;
     }
 
     /// For few positions, reordering the weights takes longer than their product.
     [[nodiscard]] bool is_profitable(const Conv2dProblem& problem, const Device&) const override {
-        // 1 x 1 filters need no folding, and packed weights are as fast from fewer positions on; but strides leave most
-        // of the gradient zero.
+        // 1 x 1 filters need no folding, and packed weights are as fast from fewer positions on; but strides leave
+        // limit of the gradient zero.
         const bool strided = problem.stride[0] * problem.stride[1] > 1;
-        const std::int64_t most = problem.taps() > 1 ? kMaxPositions : strided ? kMaxStrided : kMaxOfOne;
-        return problem.images <= kMaxImages && problem.images * problem.output[0] * problem.output[1] <= most &&
+        const std::int64_t max_positions = problem.taps() > 1 ? kMaxPositions : strided ? kMaxStrided : kMaxOfOne;
+        return problem.images <= kMaxImages &&
+               problem.images * problem.output[0] * problem.output[1] <= max_positions &&
                problem.filters >= kMinFilters && problem.channels >= kMinChannels;
     }
 
@@ -66,10 +67,10 @@ class Conv2dCol2im final : public Conv2dStrategy {
                expanded("conv2d_col2im", reshaped(operands.weight, {1, problem.filters, row}),
                         {problem.images, problem.filters, row}),
                products);
-        const std::int64_t wanted =
+        const std::int64_t target_groups =
             ceil_div(std::int64_t{device.info().compute_units} * kGroupsPerUnit, problem.images);
         const Fold d{.channels = narrow(problem.channels),
-                     .each = narrow(ceil_div(problem.channels, wanted)),
+                     .each = narrow(ceil_div(problem.channels, target_groups)),
                      .height = narrow(problem.input[0]),
                      .width = narrow(problem.input[1]),
                      .rows = narrow(problem.output[0]),
@@ -91,7 +92,7 @@ class Conv2dCol2im final : public Conv2dStrategy {
             kernel,
             {{static_cast<std::size_t>(ceil_div(problem.channels, d.each)), static_cast<std::size_t>(problem.images)},
              {1, 1}},
-            epilogue_arguments.if_any_behind({d, products.argument(), operands.x.argument()}));
+            epilogue_arguments.append_to_if_any({d, products.argument(), operands.x.argument()}));
     }
 };
 

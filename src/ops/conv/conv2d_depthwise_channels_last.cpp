@@ -22,15 +22,16 @@ constexpr std::int64_t kMaxWidth = 1 << 15;  // numbers are 32 bits wide
 struct ChannelsLast {
     std::int32_t images, channels, height, width, rows, columns, stride_h, stride_w, first_h, first_w, dilation_h,
         dilation_w;
-    std::int32_t pitch, held, band, each = 1, flip, has_bias, point_table, filter_table, filter, lot;
+    std::int32_t pitch, grid_rows, band, each = 1, flip, has_bias, point_table, filter_table, filter_offset,
+                                         tile_offset;
 };
 
-enum class Mode : std::int64_t { gather = 1, scatter, correlate };
+enum class Kind : std::int64_t { gather = 1, scatter, correlate };
 
-Mode mode_of(const Conv2dProblem& problem) {
-    if (problem.direction == Conv2dDirection::backward_weights) return Mode::correlate;
+Kind mode_of(const Conv2dProblem& problem) {
+    if (problem.direction == Conv2dDirection::backward_weights) return Kind::correlate;
     const bool strided = problem.stride[0] * problem.stride[1] > 1;
-    return problem.direction == Conv2dDirection::backward_input && strided ? Mode::scatter : Mode::gather;
+    return problem.direction == Conv2dDirection::backward_input && strided ? Kind::scatter : Kind::gather;
 }
 
 struct LaunchConfig {
@@ -41,8 +42,8 @@ struct LaunchConfig {
 /// Plans the longest bands that fit into `bytes` of local memory; empty if not even one row fits.
 std::optional<LaunchConfig> launch_config_of(const Conv2dProblem& problem, std::int64_t vector, std::int64_t bytes,
                                              bool has_bias) {
-    const Mode mode = mode_of(problem);
-    const bool flip = mode == Mode::gather && problem.direction == Conv2dDirection::backward_input;
+    const Kind kind = mode_of(problem);
+    const bool flip = kind == Kind::gather && problem.direction == Conv2dDirection::backward_input;
     const auto& grid = flip ? problem.output : problem.input;
     const auto& points = flip ? problem.input : problem.output;
     const auto longest = [&](std::size_t axis) { return (problem.filter[axis] - 1) * problem.dilation[axis]; };
@@ -52,15 +53,16 @@ std::optional<LaunchConfig> launch_config_of(const Conv2dProblem& problem, std::
     const std::int64_t stride_h = problem.stride[0], stride_w = problem.stride[1], taps = problem.taps(),
                        margin = longest(0);
     const std::int64_t reached = (points[1] - 1) * stride_w + longest(1) + 1;
-    const std::int64_t pitch = mode == Mode::scatter ? std::max(reached, first(1) + grid[1]) : reached;
+    const std::int64_t pitch = kind == Kind::scatter ? std::max(reached, first(1) + grid[1]) : reached;
     const std::int64_t filter_table_size = std::max(taps, vector) + vector;
     const auto config = [&](std::int64_t band) {
-        const std::int64_t held = mode == Mode::scatter ? band + 2 * margin : (band - 1) * stride_h + margin + 1;
+        const std::int64_t grid_rows = kind == Kind::scatter ? band + 2 * margin : (band - 1) * stride_h + margin + 1;
         const std::int64_t point_rows =
-            mode == Mode::scatter ? std::min(points[0], (band + margin - 1) / stride_h + 1) : band;
-        const std::int64_t point_table = (mode == Mode::scatter ? band : held) * grid[1],
+            kind == Kind::scatter ? std::min(points[0], (band + margin - 1) / stride_h + 1) : band;
+        const std::int64_t point_table = (kind == Kind::scatter ? band : grid_rows) * grid[1],
                            filter_table = point_table + point_rows * points[1];
-        const std::int64_t filter = (held * pitch + 1) * vector, lot = filter + (taps + 1) * vector;
+        const std::int64_t filter_offset = (grid_rows * pitch + 1) * vector,
+                           tile_offset = filter_offset + (taps + 1) * vector;
         return LaunchConfig{{.images = narrow(problem.images),
                              .channels = narrow(problem.channels),
                              .height = narrow(grid[0]),
@@ -74,31 +76,31 @@ std::optional<LaunchConfig> launch_config_of(const Conv2dProblem& problem, std::
                              .dilation_h = narrow(problem.dilation[0]),
                              .dilation_w = narrow(problem.dilation[1]),
                              .pitch = narrow(pitch),
-                             .held = narrow(held),
+                             .grid_rows = narrow(grid_rows),
                              .band = narrow(band),
                              .flip = flip ? 1 : 0,
                              .has_bias = has_bias ? 1 : 0,
                              .point_table = narrow(point_table),
                              .filter_table = narrow(filter_table),
-                             .filter = narrow(filter),
-                             .lot = narrow(lot)},
-                            lot + vector * vector,
+                             .filter_offset = narrow(filter_offset),
+                             .tile_offset = narrow(tile_offset)},
+                            tile_offset + vector * vector,
                             filter_table + filter_table_size};
     };
-    const std::int64_t rows = mode == Mode::scatter ? grid[0] : points[0],
+    const std::int64_t rows = kind == Kind::scatter ? grid[0] : points[0],
                        size = static_cast<std::int64_t>(size_of(problem.dtype));
     const auto fits = [&](std::int64_t band) {
         const LaunchConfig p = config(band);
         return p.elements * size + p.integers * static_cast<std::int64_t>(sizeof(std::int32_t)) <= bytes;
     };
     if (!fits(1)) return std::nullopt;
-    std::int64_t least = 1, most = rows;  // binary search for the longest band that fits
-    while (least < most) {
-        const std::int64_t middle = (least + most + 1) / 2;
-        if (fits(middle)) least = middle;
-        else most = middle - 1;
+    std::int64_t low = 1, high = rows;  // binary search for the longest band that fits
+    while (low < high) {
+        const std::int64_t middle = (low + high + 1) / 2;
+        if (fits(middle)) low = middle;
+        else high = middle - 1;
     }
-    return config(ceil_div(rows, ceil_div(rows, least)));
+    return config(ceil_div(rows, ceil_div(rows, low)));
 }
 
 std::optional<LaunchConfig> launch_config_on(const Device& device, const Conv2dProblem& problem, bool has_bias) {
@@ -133,7 +135,7 @@ class Conv2dDepthwiseChannelsLast final : public Conv2dStrategy {
     }
 
     [[nodiscard]] bool fuses_epilogue(const Conv2dProblem& problem, const Device&, std::string_view) const override {
-        return mode_of(problem) == Mode::gather;
+        return mode_of(problem) == Kind::gather;
     }
 
     void run(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view) const override {
@@ -141,19 +143,20 @@ class Conv2dDepthwiseChannelsLast final : public Conv2dStrategy {
         const Device device = x.device();
         const VectorForm form = vector_form(device, problem.dtype);
         auto [d, elements, integers] = launch_config_on(device, problem, bias.has_value()).value();
-        const Mode mode = mode_of(problem);
+        const Kind kind = mode_of(problem);
         Defines defines = real_defines(problem.dtype);
         defines.set("VW", form.vector)
             .set("TAPS_H", problem.filter[0])
             .set("TAPS_W", problem.filter[1])
-            .set("MODE", static_cast<std::int64_t>(mode));
+            .set("KERNEL_KIND", static_cast<std::int64_t>(kind));
         const LocalMemory block = local_memory(elements, problem.dtype),
                           tables{static_cast<std::size_t>(integers) * sizeof(std::int32_t)};
-        const std::int64_t wanted = std::int64_t{device.info().compute_units} * kGroupsPerUnit,
+        const std::int64_t target_groups = std::int64_t{device.info().compute_units} * kGroupsPerUnit,
                            vectors = ceil_div(problem.channels, form.vector);
         const auto size = [](std::int64_t value) { return static_cast<std::size_t>(value); };
-        if (mode == Mode::correlate) {
-            d.each = narrow(ceil_div(problem.images, std::clamp<std::int64_t>(wanted / vectors, 1, problem.images)));
+        if (kind == Kind::correlate) {
+            d.each =
+                narrow(ceil_div(problem.images, std::clamp<std::int64_t>(target_groups / vectors, 1, problem.images)));
             const std::int64_t parts = ceil_div(problem.images, d.each);
             const View partials = parts == 1 ? reshaped(weight, {1, weight.numel()})
                                              : View::make(device, problem.dtype, {parts, weight.numel()});
@@ -163,9 +166,9 @@ class Conv2dDepthwiseChannelsLast final : public Conv2dStrategy {
             if (parts > 1) reduce_partials(problem, operands, partials, weight);
             return;
         }
-        d.each = narrow(ceil_div(vectors * problem.images, wanted));
+        d.each = narrow(ceil_div(vectors * problem.images, target_groups));
         const Range items{{size(ceil_div(vectors * problem.images, d.each))}, {1}};
-        if (mode == Mode::scatter) {
+        if (kind == Kind::scatter) {
             const Kernel kernel(device, {"conv2d_depthwise_channels_last.cl", "conv2d_depthwise_scatter", defines});
             launch(kernel, items, {d, block, tables, out.argument(), weight.argument(), x.argument()});
             return;
@@ -174,8 +177,9 @@ class Conv2dDepthwiseChannelsLast final : public Conv2dStrategy {
         set_epilogue_stored(defines, epilogue);
         const Kernel kernel(device, {"conv2d_depthwise_channels_last.cl", "conv2d_depthwise_gather", defines});
         const EpilogueArguments epilogue_arguments(epilogue, weight);
-        launch(kernel, items,
-               epilogue_arguments.if_any_behind({d, block, tables, (forward ? x : out).argument(), weight.argument(),
+        launch(
+            kernel, items,
+            epilogue_arguments.append_to_if_any({d, block, tables, (forward ? x : out).argument(), weight.argument(),
                                                  (forward ? out : x).argument(), (bias ? *bias : weight).argument()}));
     }
 };

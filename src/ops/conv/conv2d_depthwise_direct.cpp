@@ -10,8 +10,8 @@
 namespace declivity::ops {
 namespace {
 
-constexpr std::int64_t kMaxTaps = 49;  // each a sum of a work-item of backward_weights
-constexpr std::int64_t kDown = 4;      // DOWN
+constexpr std::int64_t kMaxTaps = 49;     // each a sum of a work-item of backward_weights
+constexpr std::int64_t kRowsPerItem = 4;  // ROWS_PER_ITEM
 
 /// Layout of the kernels' struct; must match cl_kernels/conv/conv2d_depthwise_direct.cl.
 struct Depthwise {
@@ -28,14 +28,14 @@ class Conv2dDepthwiseDirect final : public Conv2dStrategy {
         if (problem.style != KernelStyle::simt || problem.channels_per_group() != 1 ||
             problem.filters_per_group() != 1 || problem.taps() > kMaxTaps)
             return false;
-        std::int64_t most = std::int64_t{1} << 30;
+        std::int64_t limit = std::int64_t{1} << 30;
         for (std::size_t i = 0; i < 2; ++i) {
-            const std::int64_t reach = std::max(problem.input[i], problem.output[i] * problem.stride[i]) +
-                                       problem.padding[i] + problem.filter[i] * problem.dilation[i];
-            if (reach > most) return false;
-            most /= reach;
+            const std::int64_t extent = std::max(problem.input[i], problem.output[i] * problem.stride[i]) +
+                                        problem.padding[i] + problem.filter[i] * problem.dilation[i];
+            if (extent > limit) return false;
+            limit /= extent;
         }
-        return problem.images <= most && problem.channels <= most / problem.images;
+        return problem.images <= limit && problem.channels <= limit / problem.images;
     }
 
     [[nodiscard]] bool fuses_epilogue(const Conv2dProblem& problem, const Device&, std::string_view) const override {
@@ -71,7 +71,7 @@ class Conv2dDepthwiseDirect final : public Conv2dStrategy {
     }
 
     static Kernel kernel_of(const Conv2dProblem& problem, const Device& device, const char* name, std::int64_t stage,
-                            std::int64_t down, std::int64_t group, const KernelEpilogue& epilogue = {}) {
+                            std::int64_t rows_per_item, std::int64_t group, const KernelEpilogue& epilogue = {}) {
         Defines defines = real_defines(problem.dtype);
         set_activation(defines, epilogue);
         defines.set("STAGE", stage)
@@ -83,7 +83,7 @@ class Conv2dDepthwiseDirect final : public Conv2dStrategy {
                 {"conv2d_depthwise_direct.cl", name,
                  defines.set("DILATION_H", problem.dilation[0])
                      .set("DILATION_W", problem.dilation[1])
-                     .set("DOWN", down)
+                     .set("ROWS_PER_ITEM", rows_per_item)
                      .set("GROUP", group)}};
     }
 
@@ -96,16 +96,18 @@ class Conv2dDepthwiseDirect final : public Conv2dStrategy {
     static void forward(const Conv2dProblem& problem, const View& x, const View& weight, const View& out,
                         const std::optional<View>& bias, const Pair& input, const Pair& output, const Pair& padding,
                         bool flip, const KernelEpilogue& epilogue) {
-        const std::int64_t down = problem.dilation[0] == 1 && problem.stride[0] <= 2 ? std::min(kDown, output[0]) : 1;
+        const std::int64_t rows_per_item =
+            problem.dilation[0] == 1 && problem.stride[0] <= 2 ? std::min(kRowsPerItem, output[0]) : 1;
         Depthwise d = arguments_of(problem, input, output, padding);
-        d.blocks = narrow(ceil_div(output[0], down));
+        d.blocks = narrow(ceil_div(output[0], rows_per_item));
         d.flip = flip ? 1 : 0;
         d.has_bias = bias ? 1 : 0;
-        const Kernel kernel = kernel_of(problem, out.device(), "conv2d_depthwise_direct", 0, down, 1, epilogue);
+        const Kernel kernel =
+            kernel_of(problem, out.device(), "conv2d_depthwise_direct", 0, rows_per_item, 1, epilogue);
         const EpilogueArguments arguments(epilogue, x);
-        launch(
-            kernel, items_of(kernel, problem.images * problem.channels * d.blocks * d.columns),
-            arguments.behind({d, x.argument(), weight.argument(), out.argument(), (bias ? *bias : weight).argument()}));
+        launch(kernel, items_of(kernel, problem.images * problem.channels * d.blocks * d.columns),
+               arguments.append_to(
+                   {d, x.argument(), weight.argument(), out.argument(), (bias ? *bias : weight).argument()}));
     }
 
     static void backward_input(const Conv2dProblem& problem, const Conv2dOperands& operands) {
@@ -129,9 +131,9 @@ class Conv2dDepthwiseDirect final : public Conv2dStrategy {
         const std::int64_t group = power_of_two_up_to(
             std::min<std::int64_t>(kSimtGroup, static_cast<std::int64_t>(device.info().max_work_group)));
         const std::int64_t plane = problem.output[0] * problem.output[1],
-                           wanted = std::int64_t{device.info().compute_units} * kSimtGroupsPerUnit;
+                           target_groups = std::int64_t{device.info().compute_units} * kSimtGroupsPerUnit;
         const std::int64_t chunks =
-            std::clamp<std::int64_t>(ceil_div(wanted, problem.channels), 1,
+            std::clamp<std::int64_t>(ceil_div(target_groups, problem.channels), 1,
                                      std::max<std::int64_t>(1, problem.images * plane / (group * kSimtWork)));
         Depthwise d = arguments_of(problem, problem.input, problem.output, problem.padding);
         d.each = narrow(ceil_div(problem.images, std::min(chunks, problem.images)));

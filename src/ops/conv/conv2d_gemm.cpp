@@ -110,22 +110,22 @@ Split search_split(std::int64_t positions, std::int64_t filters, std::int64_t k,
                                          static_cast<double>(rows) * read_weight);
     };
     Split best{.panels_each = 1, .row_panels_each = row_panels};
-    double least = std::numeric_limits<double>::infinity();
-    for (std::int64_t cut = 1; cut <= std::min(row_panels, units * 2); ++cut)
+    double min_cost = std::numeric_limits<double>::infinity();
+    for (std::int64_t row_groups = 1; row_groups <= std::min(row_panels, units * 2); ++row_groups)
         for (std::int64_t each = 1; each <= std::min(panels, max_panels); ++each) {
-            const std::int64_t rows_each = ceil_div(row_panels, cut), across = ceil_div(panels, each),
+            const std::int64_t rows_each = ceil_div(row_panels, row_groups), across = ceil_div(panels, each),
                                down = ceil_div(row_panels, rows_each);
-            const std::int64_t wide = std::min(each * tile.vectors, vectors),
-                               high = std::min(rows_each * tile.rows, filters), narrow = vectors - (across - 1) * wide,
-                               low = filters - (down - 1) * high;
+            const std::int64_t width = std::min(each * tile.vectors, vectors),
+                               height = std::min(rows_each * tile.rows, filters),
+                               last_width = vectors - (across - 1) * width, last_height = filters - (down - 1) * height;
             const double cost = GroupGrid{across,
                                           down * groups,
-                                          cycles(wide, high),
-                                          cycles(narrow, high),
-                                          cycles(wide, low),
-                                          cycles(narrow, low)}
+                                          cycles(width, height),
+                                          cycles(last_width, height),
+                                          cycles(width, last_height),
+                                          cycles(last_width, last_height)}
                                     .cycles(units);
-            if (cost < least) least = cost, best = {.panels_each = each, .row_panels_each = rows_each};
+            if (cost < min_cost) min_cost = cost, best = {.panels_each = each, .row_panels_each = rows_each};
         }
     return best;
 }
@@ -219,7 +219,9 @@ Conv arguments_of(const Conv2dSum& sum, const Conv2dProblem& problem, const Laun
 }
 
 /// Returns whether the sums are accumulated in memory, one block of k after the other.
-bool in_parts(const Conv2dSum& sum, const LaunchConfig& config) { return config.k_block < sum.channels * sum.taps(); }
+bool needs_partial_sums(const Conv2dSum& sum, const LaunchConfig& config) {
+    return config.k_block < sum.channels * sum.taps();
+}
 
 /// @param out f32 if sums of f16 or bf16 are rounded after all blocks
 void run_sum(const Conv2dSum& sum, const Conv2dProblem& problem, const View& x, const View& weight, const View& out,
@@ -241,9 +243,9 @@ void run_sum(const Conv2dSum& sum, const Conv2dProblem& problem, const View& x, 
                    : forward      ? packed_filters(problem, weight, config.tile.rows)
                                   : flipped(problem, sum, weight, config.tile.rows, defines);
     set_epilogue_stored(defines, epilogue);
-    const bool parts = is_16bit_float(out.dtype) && in_parts(sum, config);
-    if (parts) defines.set("IN_PARTS", 1);
-    const View sums = parts ? View::make(device, compute_type(out.dtype), out.shape) : out;
+    const bool partial_sums = is_16bit_float(out.dtype) && needs_partial_sums(sum, config);
+    if (partial_sums) defines.set("PARTIAL_SUMS", 1);
+    const View sums = partial_sums ? View::make(device, compute_type(out.dtype), out.shape) : out;
     const Kernel kernel(device, {"conv2d_gemm.cl", "conv2d_gemm", defines});
     const EpilogueArguments arguments(epilogue, a);
     const Range range{{to_size(ceil_div(config.panels, config.split.panels_each)),
@@ -251,12 +253,13 @@ void run_sum(const Conv2dSum& sum, const Conv2dProblem& problem, const View& x, 
                       {1, 1, 1}};
     const LocalMemory block = local_memory(config.block, compute_type(problem.dtype));
     const BufferArgument biases = (bias ? *bias : a).argument();
-    if (!parts)
-        launch(kernel, range, arguments.if_any_behind({d, block, x.argument(), a.argument(), out.argument(), biases}));
+    if (!partial_sums)
+        launch(kernel, range,
+               arguments.append_to_if_any({d, block, x.argument(), a.argument(), out.argument(), biases}));
     else
-        launch(
-            kernel, range,
-            arguments.if_any_behind({d, block, x.argument(), a.argument(), sums.argument(), biases, out.argument()}));
+        launch(kernel, range,
+               arguments.append_to_if_any(
+                   {d, block, x.argument(), a.argument(), sums.argument(), biases, out.argument()}));
 }
 
 }  // namespace
@@ -282,14 +285,14 @@ class Conv2dGemm final : public Conv2dStrategy {
             (problem.direction == Conv2dDirection::backward_weights &&
              (problem.taps() > kMaxTaps || !is_applicable_to_weights(problem, device))))
             return false;
-        std::array<std::int64_t, 2> reach{};
+        std::array<std::int64_t, 2> extent{};
         for (std::size_t i = 0; i < 2; ++i) {
-            reach[i] = problem.input[i] + 2 * problem.padding[i] + problem.filter[i] * problem.dilation[i] +
-                       2 * problem.stride[i];
-            if (reach[i] > kMax) return false;
+            extent[i] = problem.input[i] + 2 * problem.padding[i] + problem.filter[i] * problem.dilation[i] +
+                        2 * problem.stride[i];
+            if (extent[i] > kMax) return false;
         }
-        return reach[0] * reach[1] <= kMax && std::max(problem.channels, problem.filters) * problem.taps() <= kMax &&
-               problem.images * reach[0] * reach[1] <= kMax * 16;
+        return extent[0] * extent[1] <= kMax && std::max(problem.channels, problem.filters) * problem.taps() <= kMax &&
+               problem.images * extent[0] * extent[1] <= kMax * 16;
     }
 
     [[nodiscard]] std::vector<std::string> variants(const Conv2dProblem& problem, const Device& device) const override {
@@ -318,7 +321,7 @@ class Conv2dGemm final : public Conv2dStrategy {
         const Device device = operands.x.device();
         const RoundedOutput rounded(problem.direction == Conv2dDirection::forward ? operands.out : operands.x,
                                     sums.size() > 1 && std::ranges::any_of(sums, [&](const Conv2dSum& sum) {
-                                        return in_parts(sum, launch_config_of(sum, problem, device, variant));
+                                        return needs_partial_sums(sum, launch_config_of(sum, problem, device, variant));
                                     }));
         for_each_sum(problem, operands,
                      [&](const Conv2dSum& sum, const View& x, const View&, const std::optional<View>& bias) {

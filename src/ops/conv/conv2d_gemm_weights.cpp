@@ -30,11 +30,12 @@ struct Gradient {
     std::int32_t panels, panels_each, row_panels, row_panels_each, swapped;
 };
 
-/// Returns the size of equal parts: as few parts as `most` allows, up to `wanted` parts of at least `least`.
-std::int64_t part(std::int64_t all, std::int64_t most, std::int64_t least, std::int64_t wanted) {
-    const std::int64_t parts = std::max(ceil_div(all, std::max<std::int64_t>(1, most)),
-                                        std::min(wanted, all / std::max<std::int64_t>(1, least)));
-    return ceil_div(all, std::max<std::int64_t>(1, parts));
+/// Returns the size of equal parts: as few parts as `max_part` allows, up to `target_parts` parts of at least
+/// `min_part`.
+std::int64_t part(std::int64_t total, std::int64_t max_part, std::int64_t min_part, std::int64_t target_parts) {
+    const std::int64_t parts = std::max(ceil_div(total, std::max<std::int64_t>(1, max_part)),
+                                        std::min(target_parts, total / std::max<std::int64_t>(1, min_part)));
+    return ceil_div(total, std::max<std::int64_t>(1, parts));
 }
 
 /// Rows and columns of the product. Each element of the copied operand is used once for each row; if that is x
@@ -91,24 +92,25 @@ struct SplitKConfig {
     std::int64_t panels_each, row_panels_each, tiles, blocks_each, chunks;
 };
 
-SplitKConfig cut_of(const Conv2dProblem& problem, const Device& device, const RegisterTile& tile, const Blocks& blocks,
-                    std::int64_t panels, std::int64_t row_panels) {
+SplitKConfig split_config_of(const Conv2dProblem& problem, const Device& device, const RegisterTile& tile,
+                             const Blocks& blocks, std::int64_t panels, std::int64_t row_panels) {
     const auto [block, sums] = room_on(device, problem.dtype);
     const std::int64_t columns = tile.vectors * vector_form(device, problem.dtype).vector,
                        tile_sums = tile.rows * columns * problem.taps();
-    const std::int64_t wanted =
+    const std::int64_t target_parts =
         std::max<std::int64_t>(1, std::int64_t{device.info().compute_units} * kGroupsPerUnit / problem.groups);
     const std::int64_t max_panels =
         std::min(block / (blocks.images_each * blocks.positions_each * columns), sums / tile_sums);
-    SplitKConfig cut{};
-    cut.panels_each = part(panels, max_panels, 1, 1);
-    const std::int64_t column_groups = ceil_div(panels, cut.panels_each);
-    cut.row_panels_each = part(row_panels, sums / (tile_sums * cut.panels_each),
-                               ceil_div(kMinRows, tile.rows * problem.taps()), ceil_div(wanted, column_groups));
-    cut.tiles = column_groups * ceil_div(row_panels, cut.row_panels_each);
-    cut.blocks_each = part(blocks.count, blocks.count, 1, ceil_div(wanted, cut.tiles));
-    cut.chunks = ceil_div(blocks.count, cut.blocks_each);
-    return cut;
+    SplitKConfig config{};
+    config.panels_each = part(panels, max_panels, 1, 1);
+    const std::int64_t column_groups = ceil_div(panels, config.panels_each);
+    config.row_panels_each =
+        part(row_panels, sums / (tile_sums * config.panels_each), ceil_div(kMinRows, tile.rows * problem.taps()),
+             ceil_div(target_parts, column_groups));
+    config.tiles = column_groups * ceil_div(row_panels, config.row_panels_each);
+    config.blocks_each = part(blocks.count, blocks.count, 1, ceil_div(target_parts, config.tiles));
+    config.chunks = ceil_div(blocks.count, config.blocks_each);
+    return config;
 }
 
 }  // namespace
@@ -128,7 +130,7 @@ void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operan
                        row_panels = ceil_div(channels, tile.rows);
     const Room room = room_on(device, problem.dtype);
     const Blocks blocks = blocks_of(problem, std::min(kBlockK, room.block / columns));
-    const SplitKConfig cut = cut_of(problem, device, tile, blocks, panels, row_panels);
+    const SplitKConfig config = split_config_of(problem, device, tile, blocks, panels, row_panels);
     const std::int64_t x_plane = problem.input[0] * problem.input[1], plane = problem.output[0] * problem.output[1];
     const Gradient d{.x_image = x.shape[1] * x_plane,
                      .x_channel = x_plane,
@@ -153,21 +155,21 @@ void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operan
                      .images_each = narrow(blocks.images_each),
                      .positions_each = narrow(blocks.positions_each),
                      .blocks = narrow(blocks.count),
-                     .blocks_each = narrow(cut.blocks_each),
+                     .blocks_each = narrow(config.blocks_each),
                      .panels = narrow(panels),
-                     .panels_each = narrow(cut.panels_each),
+                     .panels_each = narrow(config.panels_each),
                      .row_panels = narrow(row_panels),
-                     .row_panels_each = narrow(cut.row_panels_each),
+                     .row_panels_each = narrow(config.row_panels_each),
                      .swapped = swapped ? 1 : 0};
-    const View partials = cut.chunks == 1 ? reshaped(operands.weight, {1, operands.weight.numel()})
-                                          : View::make(device, x.dtype, {cut.chunks, operands.weight.numel()});
+    const View partials = config.chunks == 1 ? reshaped(operands.weight, {1, operands.weight.numel()})
+                                             : View::make(device, x.dtype, {config.chunks, operands.weight.numel()});
     Defines defines = storage_defines(problem.dtype, partials.dtype);
     defines.set("VW", form.vector).set("ROWS", tile.rows).set("COLUMNS", columns);
     const Kernel kernel(device, {"conv2d_gemm_weights.cl", "conv2d_gemm_backward_weights", defines});
-    launch(kernel, {{to_size(cut.tiles), to_size(cut.chunks), to_size(problem.groups)}, {1, 1, 1}},
+    launch(kernel, {{to_size(config.tiles), to_size(config.chunks), to_size(problem.groups)}, {1, 1, 1}},
            {d, local_memory(room.block, x.dtype), local_memory(room.sums, x.dtype), x.argument(), dout.argument(),
             partials.argument()});
-    if (cut.chunks > 1) reduce_partials(problem, operands, partials, operands.weight);
+    if (config.chunks > 1) reduce_partials(problem, operands, partials, operands.weight);
 }
 
 }  // namespace declivity::ops::gemm

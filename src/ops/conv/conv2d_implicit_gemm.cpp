@@ -38,11 +38,11 @@ Conv arguments_of(const Conv2dSum& sum, const Conv2dProblem& problem, const View
     return d;
 }
 
-void set_cut(Conv& d, const TileConfig& cut, std::int64_t rows, std::int64_t columns) {
-    d.each = narrow(cut.each);
-    d.parts = narrow(cut.parts);
-    d.row_tiles = narrow(ceil_div(rows, cut.tile.rows()));
-    d.column_tiles = narrow(ceil_div(columns, cut.tile.columns()));
+void set_tile_config(Conv& d, const TileConfig& config, std::int64_t rows, std::int64_t columns) {
+    d.each = narrow(config.each);
+    d.parts = narrow(config.parts);
+    d.row_tiles = narrow(ceil_div(rows, config.tile.rows()));
+    d.column_tiles = narrow(ceil_div(columns, config.tile.columns()));
 }
 
 /// Increments of the digits of a mixed-radix number with the given sizes for an addition of `step`.
@@ -52,9 +52,9 @@ void set_jump(Conv& d, std::int64_t step, std::int64_t middle, std::int64_t inne
     d.jump_w = narrow(step % inner);
 }
 
-Range range_of(const Conv& d, const TileConfig& cut) {
+Range range_of(const Conv& d, const TileConfig& config) {
     const std::int64_t groups = std::int64_t{d.row_tiles} * d.column_tiles * d.groups * d.parts;
-    return {to_size(groups * cut.tile.items()), to_size(cut.tile.items())};
+    return {to_size(groups * config.tile.items()), to_size(config.tile.items())};
 }
 
 Range items_of(const Kernel& kernel, std::int64_t count) {
@@ -104,31 +104,32 @@ void run_sum(const Conv2dSum& sum, const Conv2dProblem& problem, const View& x, 
     d.a_along = forward ? 1 : sum.filters;
     const bool a_4 = begins_aligned(a) && (forward ? product.k : sum.filters) % 4 == 0;
     const bool flat = product.may_split, out_4 = flat && d.rows * d.columns % 4 == 0;
-    const auto make = [&](const TileConfig& cut) {
-        Defines defines = storage_defines(problem.dtype, cut.parts > 1 ? compute : problem.dtype);
-        set_tile(defines, cut.tile);
+    const auto make = [&](const TileConfig& config) {
+        Defines defines = storage_defines(problem.dtype, config.parts > 1 ? compute : problem.dtype);
+        set_tile(defines, config.tile);
         defines.set("A_FORM", (forward ? 2 : 0) + (a_4 ? 1 : 0))
-            .set("OUT_4", out_4 && (cut.parts > 1 || begins_aligned(out)) ? 1 : 0);
-        if (cut.parts == 1) set_activation(defines, epilogue);
+            .set("OUT_4", out_4 && (config.parts > 1 || begins_aligned(out)) ? 1 : 0);
+        if (config.parts == 1) set_activation(defines, epilogue);
         return kernel_of(device, "conv2d_implicit_gemm", Stage::sum, defines);
     };
-    const auto [kernel, cut] = kernel_for(tile_configs(device, compute, product, variant), make);
-    set_cut(d, cut, product.rows, product.columns);
-    set_jump(d, cut.tile.items() / cut.tile.columns(), d.taps_h, d.taps_w);
-    const View to = cut.parts == 1 ? out : View::make(device, compute, {cut.parts, out.numel()});
+    const auto [kernel, config] = kernel_for(tile_configs(device, compute, product, variant), make);
+    set_tile_config(d, config, product.rows, product.columns);
+    set_jump(d, config.tile.items() / config.tile.columns(), d.taps_h, d.taps_w);
+    const View to = config.parts == 1 ? out : View::make(device, compute, {config.parts, out.numel()});
     d.partial = out.numel();
-    d.has_bias = bias && cut.parts == 1 ? 1 : 0;
+    d.has_bias = bias && config.parts == 1 ? 1 : 0;
     const View& any = bias ? *bias : a;
     const EpilogueArguments none({}, a), arguments(epilogue, a);
-    launch(kernel, range_of(d, cut),
-           (cut.parts == 1 ? arguments : none).behind({d, x.argument(), a.argument(), to.argument(), any.argument()}));
-    if (cut.parts == 1) return;
+    launch(kernel, range_of(d, config),
+           (config.parts == 1 ? arguments : none)
+               .append_to({d, x.argument(), a.argument(), to.argument(), any.argument()}));
+    if (config.parts == 1) return;
     Defines defines = storage_defines(problem.dtype, problem.dtype);
     set_activation(defines, epilogue);
     const Kernel join = kernel_of(device, "conv2d_implicit_gemm_reduce", Stage::reduce, defines);
     launch(join, items_of(join, out.numel()),
-           arguments.behind({out.numel(), cut.parts, d.out_channel, narrow(out.shape[1]), bias ? 1 : 0, to.argument(),
-                             out.argument(), any.argument()}));
+           arguments.append_to({out.numel(), config.parts, d.out_channel, narrow(out.shape[1]), bias ? 1 : 0,
+                                to.argument(), out.argument(), any.argument()}));
 }
 
 /// The matrix product of backward_weights: rows are filters, columns are streams, k are positions.
@@ -150,19 +151,19 @@ void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operan
     const DType compute = compute_type(problem.dtype);
     const TiledGemm product = weights_product(problem);
     Conv d = arguments_of(conv2d_sums(as_forward(problem)).front(), problem, x, dout);
-    const auto make = [&](const TileConfig& cut) {
-        Defines defines = storage_defines(problem.dtype, cut.parts > 1 ? compute : problem.dtype);
-        set_tile(defines, cut.tile);
-        defines.set("OUT_4", product.columns % 4 == 0 && (cut.parts > 1 || begins_aligned(weight)) ? 1 : 0);
+    const auto make = [&](const TileConfig& config) {
+        Defines defines = storage_defines(problem.dtype, config.parts > 1 ? compute : problem.dtype);
+        set_tile(defines, config.tile);
+        defines.set("OUT_4", product.columns % 4 == 0 && (config.parts > 1 || begins_aligned(weight)) ? 1 : 0);
         return kernel_of(device, "conv2d_implicit_gemm_backward_weights", Stage::backward_weights, defines);
     };
-    const auto [kernel, cut] = kernel_for(tile_configs(device, compute, product, variant), make);
-    set_cut(d, cut, product.rows, product.columns);
+    const auto [kernel, config] = kernel_for(tile_configs(device, compute, product, variant), make);
+    set_tile_config(d, config, product.rows, product.columns);
     set_jump(d, 8, d.rows, d.columns);
-    const View to = cut.parts == 1 ? weight : View::make(device, compute, {cut.parts, weight.numel()});
+    const View to = config.parts == 1 ? weight : View::make(device, compute, {config.parts, weight.numel()});
     d.partial = weight.numel();
-    launch(kernel, range_of(d, cut), {d, x.argument(), dout.argument(), to.argument()});
-    if (cut.parts > 1) reduce_partials(problem, operands, to, weight);
+    launch(kernel, range_of(d, config), {d, x.argument(), dout.argument(), to.argument()});
+    if (config.parts > 1) reduce_partials(problem, operands, to, weight);
 }
 
 class Conv2dImplicitGemm final : public Conv2dStrategy {
@@ -172,13 +173,13 @@ class Conv2dImplicitGemm final : public Conv2dStrategy {
     /// Positions, and elements of an image, are 32-bit numbers.
     [[nodiscard]] bool is_applicable(const Conv2dProblem& problem, const Device& device) const override {
         if (problem.style != KernelStyle::simt || !local_tiles_fit(device, compute_type(problem.dtype))) return false;
-        std::array<std::int64_t, 2> reach{};
+        std::array<std::int64_t, 2> extent{};
         for (std::size_t i = 0; i < 2; ++i) {
-            reach[i] = problem.input[i] + 2 * problem.padding[i] + problem.filter[i] * problem.dilation[i] +
-                       2 * problem.stride[i];
-            if (reach[i] > kMax) return false;
+            extent[i] = problem.input[i] + 2 * problem.padding[i] + problem.filter[i] * problem.dilation[i] +
+                        2 * problem.stride[i];
+            if (extent[i] > kMax) return false;
         }
-        const std::int64_t plane = reach[0] * reach[1];
+        const std::int64_t plane = extent[0] * extent[1];
         return plane <= kMax && problem.images * plane <= kMax &&
                std::max(problem.channels, problem.filters) * problem.taps() <= kMax;
     }

@@ -14,9 +14,9 @@ class Conv2dMatmul final : public Conv2dStrategy {
 
     /// Weight gradients only for a single image, since several would need a sum over two axes.
     [[nodiscard]] bool is_applicable(const Conv2dProblem& problem, const Device&) const override {
-        constexpr std::array<std::int64_t, 2> one{1, 1}, none{0, 0};
+        constexpr std::array<std::int64_t, 2> unit{1, 1}, no_padding{0, 0};
         const bool single =
-            problem.filter == one && problem.stride == one && problem.padding == none && problem.groups == 1;
+            problem.filter == unit && problem.stride == unit && problem.padding == no_padding && problem.groups == 1;
         return single && (problem.direction == Conv2dDirection::backward_input ||
                           (problem.direction == Conv2dDirection::backward_weights && problem.images == 1));
     }

@@ -28,15 +28,16 @@ std::vector<Conv2dAxis> phases_of(const Conv2dProblem& problem, std::size_t axis
     const std::int64_t stride = problem.stride[axis];
     std::vector<Conv2dAxis> phases;
     for (std::int64_t phase = 0; phase < std::min(stride, problem.input[axis]); ++phase) {
-        Conv2dAxis one{.size = ceil_div(problem.input[axis] - phase, stride)};
+        Conv2dAxis phase_axis{.size = ceil_div(problem.input[axis] - phase, stride)};
         for (std::int64_t r = 0; r < problem.filter[axis]; ++r) {
             const std::int64_t distance = phase + problem.padding[axis] - r * problem.dilation[axis];
             if (distance % stride != 0) continue;
-            if (one.taps == 0) one.at = r, one.first = distance / stride;
-            else if (one.taps == 1) one.by = r - one.at, one.dilation = distance / stride - one.first;
-            ++one.taps;
+            if (phase_axis.taps == 0) phase_axis.at = r, phase_axis.first = distance / stride;
+            else if (phase_axis.taps == 1)
+                phase_axis.by = r - phase_axis.at, phase_axis.dilation = distance / stride - phase_axis.first;
+            ++phase_axis.taps;
         }
-        phases.push_back(one);
+        phases.push_back(phase_axis);
     }
     return phases;
 }

@@ -44,14 +44,14 @@ struct Tile {
 /// counts twice), of which a core executes as many at once; work beyond the edges is wasted.
 TileSize choose_tile(const Form& form, std::int64_t filters, std::int64_t flat) {
     TileSize best{1, 1};
-    double least = std::numeric_limits<double>::infinity();
+    double min_cost = std::numeric_limits<double>::infinity();
     for (const auto& [f, v] :
          form.group == 1 ? std::span<const TileSize>(kSimdTiles) : std::span<const TileSize>(kSimtTiles)) {
         if (f * v + v + 1 > form.registers) continue;
         const auto tiles = static_cast<double>(ceil_div(filters, f) * ceil_div(flat, v * form.run()));
         const double cost = tiles * static_cast<double>(std::max(f * v, f + 2 * v + 3));
-        if (cost >= least) continue;
-        least = cost;
+        if (cost >= min_cost) continue;
+        min_cost = cost;
         best = {f, v};
     }
     return best;
@@ -104,7 +104,7 @@ void run(const Sum& sum, const Conv2dProblem& problem, const Form& form, const P
     const TileSize size = choose_tile(form, sum.filters, flat);
     const std::int64_t blocks = ceil_div(sum.filters, size.filters);
     Defines defines = defines_of(form, problem.dtype);
-    defines.set("OCB", size.filters).set("NV", size.vectors);
+    defines.set("TILE_CHANNELS", size.filters).set("VECTORS", size.vectors);
 
     const auto group = static_cast<std::size_t>(form.group);
     const View packed = packed_weights(sum, problem, weight, blocks, size.filters, group, defines);
@@ -264,13 +264,13 @@ class Conv2dTiled final : public Conv2dStrategy {
     /// Positions within a plane are 32-bit numbers.
     [[nodiscard]] bool is_applicable(const Conv2dProblem& problem, const Device&) const override {
         if (problem.taps() > kMaxTaps) return false;
-        std::array<std::int64_t, 2> reach{};
+        std::array<std::int64_t, 2> extent{};
         for (std::size_t i = 0; i < 2; ++i) {
-            reach[i] = problem.input[i] + 2 * problem.padding[i] + problem.filter[i] * problem.dilation[i] +
-                       2 * problem.stride[i];
-            if (reach[i] > kMaxPositions) return false;
+            extent[i] = problem.input[i] + 2 * problem.padding[i] + problem.filter[i] * problem.dilation[i] +
+                        2 * problem.stride[i];
+            if (extent[i] > kMaxPositions) return false;
         }
-        return reach[0] * reach[1] * problem.stride[0] * problem.stride[1] <= kMaxPositions;
+        return extent[0] * extent[1] * problem.stride[0] * problem.stride[1] <= kMaxPositions;
     }
 
     void run(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view) const override {

@@ -43,14 +43,14 @@ struct Streams {
 /// Like choose_tile of the forward pass, but a load of dout is aligned and counts once.
 TileSize choose_tile(const Form& form, std::int64_t filters, std::int64_t streams) {
     TileSize best{1, 1};
-    double least = std::numeric_limits<double>::infinity();
+    double min_cost = std::numeric_limits<double>::infinity();
     for (const auto& [f, s] :
          form.group == 1 ? std::span<const TileSize>(kSimdTiles) : std::span<const TileSize>(kSimtTiles)) {
         if (f * s + f + 1 > form.registers) continue;
         const auto tiles = static_cast<double>(ceil_div(filters, f) * ceil_div(streams, s));
         const double cost = tiles * static_cast<double>(std::max(f * s, f + 2 * s + 4));
-        if (cost >= least) continue;
-        least = cost;
+        if (cost >= min_cost) continue;
+        min_cost = cost;
         best = {f, s};
     }
     return best;
@@ -60,8 +60,8 @@ TileSize choose_tile(const Form& form, std::int64_t filters, std::int64_t stream
 std::int64_t images_each(const Conv2dProblem& problem, const Device& device, std::int64_t groups_each,
                          std::int64_t image_bytes) {
     const bool simd = problem.style == KernelStyle::simd;
-    const std::int64_t wanted = (simd ? kSimdGroups : kSimtGroups) * std::max(1U, device.info().compute_units);
-    std::int64_t chunks = std::min(problem.images, ceil_div(wanted, groups_each));
+    const std::int64_t target_groups = (simd ? kSimdGroups : kSimtGroups) * std::max(1U, device.info().compute_units);
+    std::int64_t chunks = std::min(problem.images, ceil_div(target_groups, groups_each));
     if (simd) chunks = std::max(chunks, std::min(problem.images, ceil_div(problem.images * image_bytes, kSimdCache)));
     const std::int64_t weights = problem.filters * problem.channels_per_group() * problem.taps();
     const auto bytes = static_cast<std::int64_t>(size_of(problem.dtype));
@@ -119,7 +119,7 @@ void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operan
                             .axes = windows.taps,
                             .offset = windows.offset};
     Defines defines = defines_of(form, problem.dtype);
-    defines.set("OB", size.filters).set("TB", size.streams);
+    defines.set("TILE_CHANNELS", size.filters).set("TILE_STREAMS", size.streams);
     const Kernel kernel(device, {"conv2d_tiled_weights.cl", "conv2d_tiled_backward_weights", defines});
     const auto group = static_cast<std::size_t>(form.group);
     launch(kernel, {{static_cast<std::size_t>(groups_each * chunks) * group, 1, 1}, {group, 1, 1}},

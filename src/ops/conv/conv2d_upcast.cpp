@@ -21,7 +21,7 @@ View copy_of(const View& operand, bool written) {
 
 }  // namespace
 
-Conv2dProblem Conv2dUpcast::wide(const Conv2dProblem& problem) {
+Conv2dProblem Conv2dUpcast::upcast_problem(const Conv2dProblem& problem) {
     if (!is_16bit_float(problem.dtype)) return problem;
     Conv2dProblem in_f32 = problem.with_constants(false);
     in_f32.dtype = compute_type(problem.dtype);
@@ -33,23 +33,23 @@ void Conv2dUpcast::run(const Conv2dProblem& problem, const Conv2dOperands& opera
     const Conv2dDirection direction = problem.direction;
     const bool to_weights = direction == Conv2dDirection::backward_weights;
     std::vector<SplitKPartial> sums;
-    Conv2dOperands wide_operands{copy_of(operands.x, direction == Conv2dDirection::backward_input),
-                                 copy_of(operands.weight, to_weights),
-                                 copy_of(operands.out, direction == Conv2dDirection::forward)};
-    if (operands.bias) wide_operands.bias = copy_of(*operands.bias, to_weights);
-    wide_operands.epilogue = upcast(operands.epilogue);
-    wide_operands.sums = &sums;
-    of_.run(wide(problem), wide_operands, variant);
+    Conv2dOperands upcast_operands{copy_of(operands.x, direction == Conv2dDirection::backward_input),
+                                   copy_of(operands.weight, to_weights),
+                                   copy_of(operands.out, direction == Conv2dDirection::forward)};
+    if (operands.bias) upcast_operands.bias = copy_of(*operands.bias, to_weights);
+    upcast_operands.epilogue = upcast(operands.epilogue);
+    upcast_operands.sums = &sums;
+    of_.run(upcast_problem(problem), upcast_operands, variant);
     const auto round = [&](const View& exact, const View& result) {
         const auto sum =
             std::ranges::find(sums, exact.buffer, [](const SplitKPartial& partial) { return partial.result.buffer; });
         if (sum != sums.end()) reduce_partials(problem, operands, sum->partials, result);
         else evaluate(Expression::cast(exact, result.dtype), result);
     };
-    if (direction == Conv2dDirection::forward) round(wide_operands.out, operands.out);
-    else if (!to_weights) round(wide_operands.x, operands.x);
-    else round(wide_operands.weight, operands.weight);
-    if (to_weights && operands.bias) round(*wide_operands.bias, *operands.bias);
+    if (direction == Conv2dDirection::forward) round(upcast_operands.out, operands.out);
+    else if (!to_weights) round(upcast_operands.x, operands.x);
+    else round(upcast_operands.weight, operands.weight);
+    if (to_weights && operands.bias) round(*upcast_operands.bias, *operands.bias);
 }
 
 }  // namespace declivity::ops

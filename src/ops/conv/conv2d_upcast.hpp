@@ -17,11 +17,11 @@ class Conv2dUpcast final : public Conv2dStrategy {
 
     [[nodiscard]] std::string_view name() const override { return of_.name(); }
     [[nodiscard]] bool is_applicable(const Conv2dProblem& problem, const Device& device) const override {
-        return of_.is_applicable(wide(problem), device);
+        return of_.is_applicable(upcast_problem(problem), device);
     }
     [[nodiscard]] bool is_profitable(const Conv2dProblem& problem, const Device& device) const override {
         return (!is_16bit_float(problem.dtype) || when_ == When::profitable) &&
-               of_.is_profitable(wide(problem), device);
+               of_.is_profitable(upcast_problem(problem), device);
     }
     /// A packed copy would be cached with the temporary operand.
     [[nodiscard]] bool keeps_constants(const Conv2dProblem& problem) const override {
@@ -32,21 +32,21 @@ class Conv2dUpcast final : public Conv2dStrategy {
         return is_16bit_float(problem.dtype) ? std::nullopt : of_.packed_copy(problem, device, variant);
     }
     [[nodiscard]] std::vector<std::string> variants(const Conv2dProblem& problem, const Device& device) const override {
-        return of_.variants(wide(problem), device);
+        return of_.variants(upcast_problem(problem), device);
     }
     [[nodiscard]] bool worth_measuring(const Conv2dProblem& problem) const override {
-        return of_.worth_measuring(wide(problem));
+        return of_.worth_measuring(upcast_problem(problem));
     }
     [[nodiscard]] bool fuses_epilogue(const Conv2dProblem& problem, const Device& device,
                                       std::string_view variant) const override {
-        return of_.fuses_epilogue(wide(problem), device, variant);
+        return of_.fuses_epilogue(upcast_problem(problem), device, variant);
     }
     [[nodiscard]] bool gives_bias_gradient() const override { return of_.gives_bias_gradient(); }
     void run(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view variant) const override;
 
   private:
     /// The f32 problem that replaces a 16-bit one.
-    static Conv2dProblem wide(const Conv2dProblem& problem);
+    static Conv2dProblem upcast_problem(const Conv2dProblem& problem);
 
     const Conv2dStrategy& of_;
     When when_;

@@ -23,23 +23,23 @@ constexpr std::int64_t kTiles = 48;    // for which weights are read once
 
 }  // namespace
 
-Units cut_units(const std::array<std::int64_t, 2>& size, std::int64_t images, std::int64_t max_images,
-                std::int64_t fitting, std::int64_t grid) {
+Units split_into_units(const std::array<std::int64_t, 2>& size, std::int64_t images, std::int64_t max_images,
+                       std::int64_t fitting, std::int64_t grid) {
     constexpr std::int64_t max_wide = 14;
     const std::int64_t tiles_h = ceil_div(size[0], 4), tiles_w = ceil_div(size[1], 4);
     Units units{};
-    units.wide =
-        ceil_div(tiles_w, ceil_div(tiles_w, std::min({tiles_w, max_wide, fitting,
-                                                      std::max<std::int64_t>(1, (grid / Units::held(1) - 2) / 4)})));
-    const std::int64_t max_high =
-        std::clamp<std::int64_t>(std::min(fitting / units.wide, (grid / Units::held(units.wide) - 3) / 4), 1, tiles_h);
-    units.high = ceil_div(tiles_h, ceil_div(tiles_h, max_high));
-    units.units_h = ceil_div(tiles_h, units.high);
-    units.units_w = ceil_div(tiles_w, units.wide);
-    units.images_each =
-        units.units_h * units.units_w > 1
-            ? 1
-            : std::clamp<std::int64_t>(std::min(fitting / (units.high * units.wide), max_images), 1, images);
+    units.tiles_w_each = ceil_div(
+        tiles_w, ceil_div(tiles_w, std::min({tiles_w, max_wide, fitting,
+                                             std::max<std::int64_t>(1, (grid / Units::grid_size(1) - 2) / 4)})));
+    const std::int64_t max_high = std::clamp<std::int64_t>(
+        std::min(fitting / units.tiles_w_each, (grid / Units::grid_size(units.tiles_w_each) - 3) / 4), 1, tiles_h);
+    units.tiles_h_each = ceil_div(tiles_h, ceil_div(tiles_h, max_high));
+    units.units_h = ceil_div(tiles_h, units.tiles_h_each);
+    units.units_w = ceil_div(tiles_w, units.tiles_w_each);
+    units.images_each = units.units_h * units.units_w > 1
+                            ? 1
+                            : std::clamp<std::int64_t>(
+                                  std::min(fitting / (units.tiles_h_each * units.tiles_w_each), max_images), 1, images);
     units.count = ceil_div(images, units.images_each) * units.units_h * units.units_w;
     return units;
 }
@@ -50,13 +50,13 @@ std::int64_t spread(std::int64_t elements) {
 }
 
 bool is_applicable(const Conv2dProblem& problem) {
-    constexpr std::array<std::int64_t, 2> three{3, 3}, one{1, 1};
-    constexpr std::int64_t most = std::int64_t{1} << 28;
-    return problem.winograd && problem.style == KernelStyle::simd && problem.groups == 1 && problem.filter == three &&
-           problem.stride == one && problem.dilation == one && problem.padding[0] <= 1024 &&
-           problem.padding[1] <= 1024 &&
-           std::max({problem.input[0], problem.input[1], problem.channels, problem.filters}) <= most / 4096 &&
-           problem.input[0] * problem.input[1] <= most && problem.channels * problem.filters <= most;
+    constexpr std::array<std::int64_t, 2> filter_size{3, 3}, unit_stride{1, 1};
+    constexpr std::int64_t limit = std::int64_t{1} << 28;
+    return problem.winograd && problem.style == KernelStyle::simd && problem.groups == 1 &&
+           problem.filter == filter_size && problem.stride == unit_stride && problem.dilation == unit_stride &&
+           problem.padding[0] <= 1024 && problem.padding[1] <= 1024 &&
+           std::max({problem.input[0], problem.input[1], problem.channels, problem.filters}) <= limit / 4096 &&
+           problem.input[0] * problem.input[1] <= limit && problem.channels * problem.filters <= limit;
 }
 
 std::int64_t cheapest(const Conv2dProblem& problem) {

@@ -22,18 +22,18 @@ constexpr std::int64_t kElements = 36;      // of a transformed tile
 constexpr std::int64_t kMaxTiles = 48;      // of a unit
 constexpr std::int64_t kGroupsPerUnit = 2;  // to balance the load; each group has a slice of memory
 
-/// Division of the tiles of a plane into units that are transformed and multiplied at once: `wide` x `high` tiles of an
-/// image, or all tiles of several images.
+/// Division of the tiles of a plane into units that are transformed and multiplied at once: `tiles_w_each` x
+/// `tiles_h_each` tiles of an image, or all tiles of several images.
 struct Units {
-    std::int64_t wide, high, units_w, units_h, images_each, count;
-    [[nodiscard]] std::int64_t tiles() const { return images_each * high * wide; }
+    std::int64_t tiles_w_each, tiles_h_each, units_w, units_h, images_each, count;
+    [[nodiscard]] std::int64_t tiles() const { return images_each * tiles_h_each * tiles_w_each; }
     /// Input rows or columns of this many tiles.
-    static constexpr std::int64_t held(std::int64_t tiles) { return tiles * 4 + 2; }
+    static constexpr std::int64_t grid_size(std::int64_t tiles) { return tiles * 4 + 2; }
 };
 /// @param size positions of the plane; a unit has at most `fitting` tiles, and its input at most `grid` positions,
 /// which fit into local memory
-Units cut_units(const std::array<std::int64_t, 2>& size, std::int64_t images, std::int64_t max_images,
-                std::int64_t fitting, std::int64_t grid);
+Units split_into_units(const std::array<std::int64_t, 2>& size, std::int64_t images, std::int64_t max_images,
+                       std::int64_t fitting, std::int64_t grid);
 /// Bytes of local memory for the input positions.
 constexpr std::int64_t kGridBytes = 96 * 1024;
 /// Distance between the 36 elements of a tile: not a multiple of the page size, to avoid conflicts in the same cache

@@ -22,7 +22,7 @@ constexpr std::int64_t kWork = 1 << 14;            // minimum transformed elemen
 /// Layout of the kernels' struct; must match cl_kernels/conv/conv2d_winograd2.cl.
 struct Winograd {
     std::int64_t x_image, x_channel, x_count, out_image, out_channel, element = 0, first = 0;
-    std::int32_t channels, filters, height, width, rows, columns, before_h, before_w, tiles_h, tiles_w,
+    std::int32_t channels, filters, height, width, rows, columns, pad_top, pad_left, tiles_h, tiles_w,
         count = 0, panels = 0, each = 0, flip, has_bias, unused = 0;
 };
 
@@ -55,8 +55,8 @@ Winograd arguments_of(const Conv2dProblem& problem, const View& x, const View& o
             .width = narrow(in[1]),
             .rows = narrow(to[0]),
             .columns = narrow(to[1]),
-            .before_h = before(0),
-            .before_w = before(1),
+            .pad_top = before(0),
+            .pad_left = before(1),
             .tiles_h = narrow(ceil_div(to[0], kTile)),
             .tiles_w = narrow(ceil_div(to[1], kTile)),
             .flip = forward ? 0 : 1,
@@ -72,15 +72,15 @@ Kernel kernel_of(const Device& device, DType dtype, const LaunchConfig& config, 
 }
 
 View transformed(const LaunchConfig& config, Winograd d, const View& weight) {
-    const View made = View::make(weight.device(), weight.dtype,
-                                 {kElements, spread(config.row_panels * d.channels * config.tile.rows)});
-    d.element = made.shape[1];
+    const View packed = View::make(weight.device(), weight.dtype,
+                                   {kElements, spread(config.row_panels * d.channels * config.tile.rows)});
+    d.element = packed.shape[1];
     // All but the last work-item store whole vectors.
     d.each = narrow(ceil_div(each_of(d.channels, kElements * config.tile.rows), config.vector) * config.vector);
     launch(kernel_of(weight.device(), weight.dtype, config, Stage::weights, "conv2d_winograd2_weights"),
            {{to_size(ceil_div(d.channels, d.each)), to_size(config.row_panels), 1}, {1, 1, 1}},
-           {d, weight.argument(), made.argument()});
-    return made;
+           {d, weight.argument(), packed.argument()});
+    return packed;
 }
 
 void convolve(const Conv2dProblem& problem, const Conv2dOperands& operands) {

@@ -25,10 +25,10 @@ constexpr std::int64_t kMinUnits = 3;                       // of a work-item th
 /// Layout of the kernels' struct; must match cl_kernels/conv/conv2d_winograd4.cl.
 struct Winograd {
     std::int64_t weight_channel, weight_filter, weight_count;
-    std::int32_t images, channels, filters, height, width, rows, columns, before_h, before_w, images_each, tile_rows,
+    std::int32_t images, channels, filters, height, width, rows, columns, pad_top, pad_left, images_each, tile_rows,
         tile_columns;
-    std::int32_t units_h, units_w, units, pitch, held, padded_channels, weight_element, input_element, product_element,
-        slice, parts, block, flat, flip, has_bias, unused = 0;
+    std::int32_t units_h, units_w, units, pitch, grid_rows, padded_channels, weight_element, input_element,
+        product_element, slice, parts, block, flat, flip, has_bias, unused = 0;
 };
 
 /// Plan of a problem for a device.
@@ -37,7 +37,7 @@ struct LaunchConfig {
     RegisterTile tile;
     std::int64_t channels, filters;  ///< summed over, and computed
     std::int64_t block, blocks, padded;
-    Units cut;
+    Units unit_config;
     std::int64_t parts, groups;
     bool own_weights;  ///< each work-item transforms the weights for itself, in its slice
     std::int64_t weight_element, input_element, product_element, slice;
@@ -66,30 +66,30 @@ LaunchConfig launch_config_of(const Conv2dProblem& problem, const Device& device
     config.blocks = ceil_div(config.filters, config.block);
     config.padded = ceil_div(config.channels, config.form.vector) * config.form.vector;
 
-    const bool far = kElements * config.blocks * config.block * config.channels > kNear;
-    const std::int64_t least = far ? kMinTiles : kMinTilesNear;
+    const bool is_far = kElements * config.blocks * config.block * config.channels > kNear;
+    const std::int64_t min_tiles = is_far ? kMinTiles : kMinTilesNear;
     const std::int64_t fitting =
-        std::clamp(kScratchBytes / (bytes * kElements * (config.padded + config.block)), least, kMaxTiles);
+        std::clamp(kScratchBytes / (bytes * kElements * (config.padded + config.block)), min_tiles, kMaxTiles);
     const std::int64_t grid = block_elements(device, problem.dtype, kGridBytes) / config.form.vector;
     // Weights that exceed the cache are read as rarely as possible: few units, whose filters are shared among compute
     // units.
-    std::int64_t cuts = units * 2;
-    if (far) {
-        cuts = ceil_div(problem.images * ceil_div(to[0], 4) * ceil_div(to[1], 4), kMaxTiles);
-        if (cuts > 1) cuts = ceil_div(cuts, units) * units;
+    std::int64_t target_units = units * 2;
+    if (is_far) {
+        target_units = ceil_div(problem.images * ceil_div(to[0], 4) * ceil_div(to[1], 4), kMaxTiles);
+        if (target_units > 1) target_units = ceil_div(target_units, units) * units;
     }
-    config.cut = cut_units(to, problem.images, ceil_div(problem.images, cuts), fitting, grid);
-    config.parts = std::clamp<std::int64_t>(ceil_div(units, config.cut.count), 1, config.blocks);
-    const std::int64_t all = config.cut.count * config.parts;
+    config.unit_config = split_into_units(to, problem.images, ceil_div(problem.images, target_units), fitting, grid);
+    config.parts = std::clamp<std::int64_t>(ceil_div(units, config.unit_config.count), 1, config.blocks);
+    const std::int64_t items = config.unit_config.count * config.parts;
     config.own_weights =
-        may_own_weights(config, problem) && variant != kApart && (variant == kOwn || all >= units * kMinUnits);
-    config.groups = std::min(all, config.own_weights ? units : units * kGroupsPerUnit);
+        may_own_weights(config, problem) && variant != kApart && (variant == kOwn || items >= units * kMinUnits);
+    config.groups = std::min(items, config.own_weights ? units : units * kGroupsPerUnit);
     config.weight_element = spread(config.blocks * config.channels * config.block);
-    config.input_element = spread(config.cut.tiles() * config.padded);
-    config.product_element = spread(config.cut.tiles() * config.block);
+    config.input_element = spread(config.unit_config.tiles() * config.padded);
+    config.product_element = spread(config.unit_config.tiles() * config.block);
     config.slice =
         kElements * (config.input_element + config.product_element + (config.own_weights ? config.weight_element : 0));
-    config.flat = config.cut.units_w == 1 && in[1] <= Units::held(config.cut.wide);
+    config.flat = config.unit_config.units_w == 1 && in[1] <= Units::grid_size(config.unit_config.tiles_w_each);
     return config;
 }
 
@@ -108,16 +108,16 @@ Winograd arguments_of(const Conv2dProblem& problem, const LaunchConfig& config, 
             .width = narrow(in[1]),
             .rows = narrow(to[0]),
             .columns = narrow(to[1]),
-            .before_h = before(0),
-            .before_w = before(1),
-            .images_each = narrow(config.cut.images_each),
-            .tile_rows = narrow(config.cut.high),
-            .tile_columns = narrow(config.cut.wide),
-            .units_h = narrow(config.cut.units_h),
-            .units_w = narrow(config.cut.units_w),
-            .units = narrow(config.cut.count),
-            .pitch = narrow(Units::held(config.cut.wide)),
-            .held = narrow(Units::held(config.cut.high)),
+            .pad_top = before(0),
+            .pad_left = before(1),
+            .images_each = narrow(config.unit_config.images_each),
+            .tile_rows = narrow(config.unit_config.tiles_h_each),
+            .tile_columns = narrow(config.unit_config.tiles_w_each),
+            .units_h = narrow(config.unit_config.units_h),
+            .units_w = narrow(config.unit_config.units_w),
+            .units = narrow(config.unit_config.count),
+            .pitch = narrow(Units::grid_size(config.unit_config.tiles_w_each)),
+            .grid_rows = narrow(Units::grid_size(config.unit_config.tiles_h_each)),
             .padded_channels = narrow(config.padded),
             .weight_element = narrow(config.weight_element),
             .input_element = narrow(config.input_element),
@@ -150,14 +150,14 @@ std::int64_t taps_of(const LaunchConfig& config) { return kChannels * 9 + config
 View transformed(const Conv2dProblem& problem, const LaunchConfig& config, const Winograd& d, const View& weight) {
     const Device device = weight.device();
     const std::int64_t units = device.info().compute_units, taps = taps_of(config);
-    const View made = View::make(device, problem.dtype, {kElements * config.weight_element});
+    const View packed = View::make(device, problem.dtype, {kElements * config.weight_element});
     const std::int64_t each =
         ceil_div(ceil_div(config.channels, ceil_div(units * kGroupsPerUnit * 2, config.blocks)), kChannels) * kChannels;
     launch(kernel_of(device, problem, config, Stage::weights),
            {{to_size(config.blocks), to_size(ceil_div(config.channels, each))}, {1, 1}},
            {d, narrow(each), local_memory(taps * config.form.vector, problem.dtype), integers(taps), weight.argument(),
-            made.argument()});
-    return made;
+            packed.argument()});
+    return packed;
 }
 
 /// The kind of the PackedCopy of transformed weights.
@@ -175,16 +175,19 @@ void convolve(const Conv2dProblem& problem, const Conv2dOperands& operands, std:
     const View weights = config.own_weights ? weight
                                             : packed_once(weight, problem.constant_weight, kind_of(config, forward),
                                                           [&] { return transformed(problem, config, d, weight); });
-    const std::int64_t held = Units::held(config.cut.high), across = Units::held(config.cut.wide);
-    const std::int64_t places = config.flat ? held * d.width : across, own = config.own_weights ? taps_of(config) : 0;
+    const std::int64_t grid_rows = Units::grid_size(config.unit_config.tiles_h_each),
+                       across = Units::grid_size(config.unit_config.tiles_w_each);
+    const std::int64_t offsets = config.flat ? grid_rows * d.width : across,
+                       own_weights = config.own_weights ? taps_of(config) : 0;
     const View scratch = View::make(device, problem.dtype, {config.groups * config.slice});
     const EpilogueArguments arguments(operands.epilogue, weight);
     launch(
         kernel_of(device, problem, config, config.own_weights ? Stage::own_weights : Stage::packed, operands.epilogue),
         {{to_size(config.groups)}, {1}},
-        arguments.if_any_behind({d, local_memory(std::max(held * across + 1, own) * config.form.vector, problem.dtype),
-                                 integers(std::max(places, own)), x.argument(), weights.argument(), scratch.argument(),
-                                 out.argument(), (operands.bias ? *operands.bias : weight).argument()}));
+        arguments.append_to_if_any(
+            {d, local_memory(std::max(grid_rows * across + 1, own_weights) * config.form.vector, problem.dtype),
+             integers(std::max(offsets, own_weights)), x.argument(), weights.argument(), scratch.argument(),
+             out.argument(), (operands.bias ? *operands.bias : weight).argument()}));
 }
 
 class Conv2dWinograd4 final : public Conv2dStrategy {

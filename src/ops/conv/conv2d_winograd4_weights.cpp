@@ -50,7 +50,7 @@ struct LaunchConfig {
     VectorForm form;
     RegisterTile tile;
     Parts parts;
-    Units cut;
+    Units unit_config;
     std::int64_t units_each, chunks, groups;
     std::int64_t x_row, dout_row, sum_element, x_element, dout_element;
     bool flat;  ///< a unit has whole rows
@@ -59,7 +59,7 @@ struct LaunchConfig {
 
 LaunchConfig launch_config_of(const Conv2dProblem& problem, const Device& device) {
     const std::int64_t bytes = static_cast<std::int64_t>(size_of(problem.dtype)),
-                       wanted = std::int64_t{device.info().compute_units} * kGroupsPerUnit;
+                       target_groups = std::int64_t{device.info().compute_units} * kGroupsPerUnit;
     LaunchConfig config{};
     config.form = vector_form(device, problem.dtype);
     config.tile = cheapest_tile(kRegisterTiles, config.form, problem.filters, problem.channels, kGain);
@@ -70,15 +70,16 @@ LaunchConfig launch_config_of(const Conv2dProblem& problem, const Device& device
     const std::int64_t fitting = std::clamp(
         (kScratchBytes / (bytes * kElements) - pairs) / (config.x_row + config.dout_row), kMinTiles, kMaxTiles);
     const std::int64_t grid = block_elements(device, problem.dtype, kGridBytes) / config.form.vector;
-    config.cut = cut_units(problem.output, problem.images, problem.images, fitting, grid);
-    const std::int64_t units = config.cut.count, tiles = config.cut.tiles();
-    config.units_each = ceil_div(units, std::clamp<std::int64_t>(ceil_div(wanted, parts), 1, units));
+    config.unit_config = split_into_units(problem.output, problem.images, problem.images, fitting, grid);
+    const std::int64_t units = config.unit_config.count, tiles = config.unit_config.tiles();
+    config.units_each = ceil_div(units, std::clamp<std::int64_t>(ceil_div(target_groups, parts), 1, units));
     config.chunks = ceil_div(units, config.units_each);
-    config.groups = std::min(parts * config.chunks, wanted);
+    config.groups = std::min(parts * config.chunks, target_groups);
     config.sum_element = spread(pairs);
     config.x_element = spread(tiles * config.x_row);
     config.dout_element = spread(tiles * config.dout_row);
-    config.flat = config.cut.units_w == 1 && problem.input[1] <= Units::held(config.cut.wide);
+    config.flat =
+        config.unit_config.units_w == 1 && problem.input[1] <= Units::grid_size(config.unit_config.tiles_w_each);
     return config;
 }
 
@@ -93,12 +94,12 @@ Gradient arguments_of(const Conv2dProblem& problem, const LaunchConfig& config, 
             .columns = narrow(problem.output[1]),
             .pad_top = narrow(problem.padding[0]),
             .pad_left = narrow(problem.padding[1]),
-            .images_each = narrow(config.cut.images_each),
-            .tile_rows = narrow(config.cut.high),
-            .tile_columns = narrow(config.cut.wide),
-            .units_h = narrow(config.cut.units_h),
-            .units_w = narrow(config.cut.units_w),
-            .units = narrow(config.cut.count),
+            .images_each = narrow(config.unit_config.images_each),
+            .tile_rows = narrow(config.unit_config.tiles_h_each),
+            .tile_columns = narrow(config.unit_config.tiles_w_each),
+            .units_h = narrow(config.unit_config.units_h),
+            .units_w = narrow(config.unit_config.units_w),
+            .units = narrow(config.unit_config.count),
             .units_each = narrow(config.units_each),
             .chunks = narrow(config.chunks),
             .filters_each = narrow(config.parts.filters_each),
@@ -130,16 +131,16 @@ void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operan
     Defines defines = real_defines(problem.dtype);
     defines.set("VW", config.form.vector).set("ROWS", config.tile.rows).set("COLUMNS", config.columns());
     const Kernel kernel(device, {"conv2d_winograd4_weights.cl", "conv2d_winograd4_backward_weights", defines});
-    const std::int64_t high = config.cut.high, wide = config.cut.wide, held = Units::held(high),
-                       across = Units::held(wide);
-    const auto places = [&](std::int64_t rows, std::int64_t row, std::int64_t pitch) {
+    const std::int64_t tiles_h_each = config.unit_config.tiles_h_each, tiles_w_each = config.unit_config.tiles_w_each,
+                       grid_size = Units::grid_size(tiles_h_each), across = Units::grid_size(tiles_w_each);
+    const auto offset_table = [&](std::int64_t rows, std::int64_t row, std::int64_t pitch) {
         return LocalMemory{to_size(config.flat ? rows * row : pitch) * sizeof(std::int32_t)};
     };
-    launch(
-        kernel, {{to_size(config.groups)}, {1}},
-        {d, local_memory((held * across + 1) * config.form.vector, problem.dtype),
-         places(held, problem.input[1], across), places(high * 4, problem.output[1], wide * 4), operands.x.argument(),
-         operands.out.argument(), scratch.argument(), partials.argument(), biases.argument()});
+    launch(kernel, {{to_size(config.groups)}, {1}},
+           {d, local_memory((grid_size * across + 1) * config.form.vector, problem.dtype),
+            offset_table(grid_size, problem.input[1], across),
+            offset_table(tiles_h_each * 4, problem.output[1], tiles_w_each * 4), operands.x.argument(),
+            operands.out.argument(), scratch.argument(), partials.argument(), biases.argument()});
     if (config.chunks == 1) return;
     reduce_partials(problem, operands, partials, operands.weight);
     if (operands.bias) reduce_partials(problem, operands, biases, *operands.bias);

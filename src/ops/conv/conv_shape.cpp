@@ -27,14 +27,15 @@ Shape conv_shape(std::string_view function, const Shape& x, const Shape& weight,
     if (weight.rank() != axes + 2)
         throw ShapeError(
             fmt::format("{}: expected a weight of shape ({}), got {}", function, kWeightAxes[axes - 1], weight.str()));
-    const auto each_at_least = [&](std::string_view name, std::span<const std::int64_t> values, std::int64_t least) {
-        if (std::ranges::any_of(values, [&](std::int64_t value) { return value < least; }))
-            throw ValueError(fmt::format("{}: expected a {} of at least {}{}, got {}", function, name, least,
+    const auto require_at_least = [&](std::string_view name, std::span<const std::int64_t> values,
+                                      std::int64_t min_value) {
+        if (std::ranges::any_of(values, [&](std::int64_t value) { return value < min_value; }))
+            throw ValueError(fmt::format("{}: expected a {} of at least {}{}, got {}", function, name, min_value,
                                          axes == 1 ? "" : " along each axis", words(values)));
     };
-    each_at_least("stride", window.stride, 1);
-    each_at_least("dilation", window.dilation, 1);
-    each_at_least("padding", window.padding, 0);
+    require_at_least("stride", window.stride, 1);
+    require_at_least("dilation", window.dilation, 1);
+    require_at_least("padding", window.padding, 0);
     const std::int64_t channels = x[1], filters = weight[0], groups = window.groups;
     if (groups < 1 || channels < 1 || filters < 1 || channels % groups != 0 || filters % groups != 0)
         throw ValueError(
@@ -49,14 +50,14 @@ Shape conv_shape(std::string_view function, const Shape& x, const Shape& weight,
     out[1] = filters;
     for (int i = 0; i < axes; ++i) {
         const auto at = static_cast<std::size_t>(i);
-        const std::int64_t reach = window.dilation[at] * (weight[2 + i] - 1) + 1;
+        const std::int64_t extent = window.dilation[at] * (weight[2 + i] - 1) + 1;
         const std::int64_t padded = x[2 + i] + 2 * window.padding[at];
-        if (weight[2 + i] < 1 || x[2 + i] < 1 || padded < reach)
+        if (weight[2 + i] < 1 || x[2 + i] < 1 || padded < extent)
             throw ShapeError(
                 fmt::format("{}: expected x at least as large as the filter, got x {} with padding {} and weight {} "
                             "with dilation {}",
                             function, x.str(), words(window.padding), weight.str(), words(window.dilation)));
-        out[2 + i] = (padded - reach) / window.stride[at] + 1;
+        out[2 + i] = (padded - extent) / window.stride[at] + 1;
     }
     return out;
 }

@@ -15,10 +15,10 @@ namespace {
 /// The last of `count` numbers; floating-point if 64-bit integers cannot hold it.
 Scalar last_of(const Scalar& start, const Scalar& step, std::int64_t count) {
     const std::int64_t steps = count - 1;
-    const auto whole = static_cast<std::uint64_t>(steps) * step.to<std::uint64_t>() + start.to<std::uint64_t>();
+    const auto wrapped = static_cast<std::uint64_t>(steps) * step.to<std::uint64_t>() + start.to<std::uint64_t>();
     const double about = start.to_double() + static_cast<double>(steps) * step.to_double();
     if (start.is_floating() || step.is_floating() || !(std::abs(about) < 0x1p64)) return about;
-    return about < 0 ? Scalar(static_cast<std::int64_t>(whole)) : Scalar(whole);
+    return about < 0 ? Scalar(static_cast<std::int64_t>(wrapped)) : Scalar(wrapped);
 }
 
 }  // namespace

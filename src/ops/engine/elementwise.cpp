@@ -41,14 +41,14 @@ void merge(const Shape& shape, ElementwisePlan& plan) {
 
 /// Returns whether sizes, strides and all resulting offsets fit into 32 bits.
 bool fits_int(const ElementwisePlan& plan) {
-    constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
-    return plan.sizes.numel() <= most && std::ranges::all_of(plan.operands, [&](const Operand& operand) {
+    constexpr std::int64_t limit = std::numeric_limits<std::int32_t>::max();
+    return plan.sizes.numel() <= limit && std::ranges::all_of(plan.operands, [&](const Operand& operand) {
                std::int64_t last = 0;
                for (int axis = 0; axis < plan.sizes.rank(); ++axis) {
-                   if (operand.strides[axis] > most) return false;
+                   if (operand.strides[axis] > limit) return false;
                    last += (plan.sizes[axis] - 1) * operand.strides[axis];
                }
-               return last <= most;
+               return last <= limit;
            });
 }
 
@@ -77,7 +77,7 @@ Kernel kernel_of(const Steps& steps, const ElementwisePlan& plan, const Device& 
     const char* form = style == KernelStyle::simd ? "" : narrow ? "int items " : "items ";
     const auto specification = [&] {
         KernelSpec spec = elementwise_specification(steps, plan, device, style);
-        if (narrow) spec.defines.set("INDEX", "int");
+        if (narrow) spec.defines.set("INDEX_TYPE", "int");
         return spec;
     };
     return kernel_of_structure(form, steps, plan, device, std::ref(specification));
@@ -89,7 +89,7 @@ struct RangeConfig {
     std::int64_t rows_each, chunk;  ///< rows, and elements of a row
 };
 
-RangeConfig cut_of(const ElementwisePlan& plan, bool simd) {
+RangeConfig range_config_of(const ElementwisePlan& plan, bool simd) {
     const std::int64_t columns = plan.sizes.back();
     return {.rows = plan.sizes.numel() / columns,
             .columns = columns,
@@ -97,21 +97,24 @@ RangeConfig cut_of(const ElementwisePlan& plan, bool simd) {
             .chunk = simd ? std::min(columns, kSimdChunk) : 1};
 }
 
-Range range_of(const RangeConfig& cut, const Kernel& kernel, bool simd) {
+Range range_of(const RangeConfig& config, const Kernel& kernel, bool simd) {
     Range range;
-    range.global = {static_cast<std::size_t>(ceil_div(cut.columns, cut.chunk)),
-                    static_cast<std::size_t>(ceil_div(cut.rows, cut.rows_each)), 1};
+    range.global = {static_cast<std::size_t>(ceil_div(config.columns, config.chunk)),
+                    static_cast<std::size_t>(ceil_div(config.rows, config.rows_each)), 1};
     range.local = {1, 1, 1};
     if (simd) return range;
     // Short rows share a work-group, so that few work-items are idle at the end of a row.
-    std::size_t wide = 1;
+    std::size_t group_columns = 1;
     const std::size_t group = std::min(to_size(kSimtGroup), kernel.max_work_group());
-    while (wide * 2 <= group && wide < static_cast<std::size_t>(cut.columns)) wide *= 2;
-    std::size_t tall = 1;
-    while (wide * tall * 2 <= group && tall < static_cast<std::size_t>(cut.rows)) tall *= 2;
-    range.local = {wide, tall, 1};
-    const std::size_t rows = to_size(cut.rows), down = std::min(round_up(rows, tall), tall * to_size(kMaxGroups));
-    range.global = {round_up(range.global[0], wide), down, rows / down + (rows % down == 0 ? 0 : 1)};
+    while (group_columns * 2 <= group && group_columns < static_cast<std::size_t>(config.columns)) group_columns *= 2;
+    std::size_t group_rows = 1;
+    while (group_columns * group_rows * 2 <= group && group_rows < static_cast<std::size_t>(config.rows))
+        group_rows *= 2;
+    range.local = {group_columns, group_rows, 1};
+    const std::size_t rows = to_size(config.rows),
+                      rows_down = std::min(round_up(rows, group_rows), group_rows * to_size(kMaxGroups));
+    range.global = {round_up(range.global[0], group_columns), rows_down,
+                    rows / rows_down + (rows % rows_down == 0 ? 0 : 1)};
     return range;
 }
 
@@ -153,8 +156,8 @@ void evaluate(const Expression& of, const View& out, std::span<const AlsoStored>
     const bool simd = style == KernelStyle::simd;
     const bool narrow = !simd && fits_int(plan);
     const Kernel kernel = kernel_of(steps, plan, device, style, narrow);
-    const RangeConfig cut = cut_of(plan, simd);
-    const Range range = range_of(cut, kernel, simd);
+    const RangeConfig config = range_config_of(plan, simd);
+    const Range range = range_of(config, kernel, simd);
 
     const auto layout = layout_of(plan, scratch.memory());
     std::pmr::vector<Argument> arguments(scratch.memory());
@@ -165,10 +168,10 @@ void evaluate(const Expression& of, const View& out, std::span<const AlsoStored>
     } else {
         arguments.emplace_back(RawArgument{layout.data(), layout.size() * sizeof(std::int64_t)});
     }
-    arguments.emplace_back(cut.rows);
-    arguments.emplace_back(cut.columns);
-    arguments.emplace_back(cut.rows_each);
-    arguments.emplace_back(static_cast<std::int32_t>(cut.chunk));
+    arguments.emplace_back(config.rows);
+    arguments.emplace_back(config.columns);
+    arguments.emplace_back(config.rows_each);
+    arguments.emplace_back(static_cast<std::int32_t>(config.chunk));
     arguments.emplace_back(out.argument());
     append_inputs(plan, arguments);
     append_numbers(plan, arguments);

@@ -172,13 +172,14 @@ Number number(const Scalar& value, DType type) { return element(value, compute_t
 
 void append_numbers(const ElementwisePlan& plan, std::pmr::vector<Argument>& arguments) {
     for (std::size_t i = 0; i < plan.numbers.size(); ++i) {
-        const Number one = number(plan.numbers[i], plan.number_types[i]);
-        arguments.emplace_back(RawArgument{one.bytes.data(), std::min(one.size, one.bytes.size())});
+        const Number bytes_of_number = number(plan.numbers[i], plan.number_types[i]);
+        arguments.emplace_back(
+            RawArgument{bytes_of_number.bytes.data(), std::min(bytes_of_number.size, bytes_of_number.bytes.size())});
     }
 }
 
 std::string functions_of(const Steps& steps) {
-    constexpr std::size_t most = 80;
+    constexpr std::size_t max_length = 80;
     std::string names;
     for (const Node* node : steps.nodes) {
         const bool gradient = node->kind == Node::Kind::gradient;
@@ -188,7 +189,7 @@ std::string functions_of(const Steps& steps) {
                                       : node->kind == Node::Kind::cast ? "cast"
                                                                        : info(node->function).name;
         names += fmt::format("{}{}{}", names.empty() ? "" : "+", name, gradient ? "'" : "");
-        if (names.size() > most) return names.substr(0, most) + "...";
+        if (names.size() > max_length) return names.substr(0, max_length) + "...";
     }
     return names.empty() ? "copy" : names;
 }
@@ -224,14 +225,14 @@ void log_kernel(const KernelSpec& spec, const ElementwisePlan& plan) {
 Kernel kernel_of_structure(std::string_view form, const Steps& steps, const ElementwisePlan& plan, const Device& device,
                            const std::function<KernelSpec()>& specification) {
     declivity::detail::refuse_after_fork("an elementwise kernel");
-    struct Made {
+    struct CachedKernel {
         Kernel kernel;
         std::size_t text;  // hash of the structure that it was compiled with
         std::uint64_t found = 0;
     };
     struct Known {
         std::mutex mutex;
-        std::unordered_map<std::string, Made> kernels;
+        std::unordered_map<std::string, CachedKernel> kernels;
     };
     auto& [mutex, kernels] = declivity::detail::per_device<Known>(device);
     const auto text_of = [](const KernelSpec& spec) { return std::hash<std::string>()(spec.defines.text()); };
@@ -240,20 +241,20 @@ Kernel kernel_of_structure(std::string_view form, const Steps& steps, const Elem
     key += form;
     append_structure(steps, plan, key);
     bool check = false;
-    std::optional<Made> made;
+    std::optional<CachedKernel> cached;
     {
         const std::scoped_lock lock(mutex);
         if (const auto found = kernels.find(key); found != kernels.end()) {
             check = std::has_single_bit(++found->second.found);
             if (!check) return found->second.kernel;
-            made = found->second;
+            cached = found->second;
         }
     }
     const KernelSpec spec = specification();
-    if (made && made->text == text_of(spec)) return made->kernel;
+    if (cached && cached->text == text_of(spec)) return cached->kernel;
     // The structure key must cover everything the text depends on. Verified at the first, second, fourth ... lookup of
     // a kernel, so that the amortised cost vanishes.
-    if (made)
+    if (cached)
         throw DeviceError(
             fmt::format("elementwise: expected one text for kernels of one structure, got another for {} (a "
                         "bug of the library, please report it)",
@@ -261,7 +262,7 @@ Kernel kernel_of_structure(std::string_view form, const Steps& steps, const Elem
     log_kernel(spec, plan);
     Kernel kernel(device, spec);
     const std::scoped_lock lock(mutex);
-    return kernels.emplace(std::move(key), Made{std::move(kernel), text_of(spec)}).first->second.kernel;
+    return kernels.emplace(std::move(key), CachedKernel{std::move(kernel), text_of(spec)}).first->second.kernel;
 }
 
 }  // namespace declivity::ops

@@ -73,12 +73,12 @@ Steps steps_of(std::span<const Expression> expressions) {
 }
 
 Steps steps_of_rows(const Expression& prologue, const Expression& epilogue) {
-    Steps steps(std::pmr::get_default_resource()), behind = steps;
+    Steps steps(std::pmr::get_default_resource()), epilogue_steps = steps;
     add(prologue, steps);
     steps.before = steps.nodes.size();
     steps.of_rows = true;
-    add(epilogue, behind);
-    steps.nodes.insert(steps.nodes.end(), behind.nodes.begin(), behind.nodes.end());
+    add(epilogue, epilogue_steps);
+    steps.nodes.insert(steps.nodes.end(), epilogue_steps.nodes.begin(), epilogue_steps.nodes.end());
     return with_operands(std::move(steps));
 }
 
@@ -105,10 +105,10 @@ struct Generated {
     std::string rows, tiles;  // statements for random numbers, before the elements of a row and of a tile
     std::string elements;     // of a formula: values computed per element
     int numbers = 0;
-    bool copies = false;   // elements are copied unchanged, with all their bits
-    bool halves = false;   // needs cl_kernels/lib/storage.clh
-    bool divides = false;  // needs cl_kernels/lib/division.clh
-    bool special = false;  // needs cl_kernels/lib/special.clh
+    bool copies = false;             // elements are copied unchanged, with all their bits
+    bool reduced_precision = false;  // needs cl_kernels/lib/storage.clh
+    bool divides = false;            // needs cl_kernels/lib/division.clh
+    bool special = false;            // needs cl_kernels/lib/special.clh
 
     /// Converts a 16-bit float element to float for arithmetic, and back.
     std::string loaded(DType type, const std::string& element) {
@@ -123,15 +123,15 @@ struct Generated {
     }
 
     void set_headers(Defines& defines) const {
-        if (halves) defines.set("REDUCED_PRECISION", 1);
+        if (reduced_precision) defines.set("REDUCED_PRECISION", 1);
         if (special) defines.set("SPECIAL", 1);
         if (divides) defines.set("DIVISION", 1);
     }
 
   private:
-    std::string called(std::string_view way, DType type, const std::string& value) {
-        halves = true;
-        return fmt::format("{}_{}({})", way, name_of(type), value);
+    std::string called(std::string_view function, DType type, const std::string& value) {
+        reduced_precision = true;
+        return fmt::format("{}_{}({})", function, name_of(type), value);
     }
 };
 
@@ -158,9 +158,9 @@ std::string specialise(std::string_view text, DType type) {
 /// The type for arithmetic that may overflow: compilers treat overflow of signed integers, and of types promoted to
 /// int, as impossible, and would optimise comparisons and widening on that basis. Empty if no overflow is possible.
 std::string_view wrapping_type(Function function, DType type) {
-    constexpr std::array may{Function::add,        Function::sub, Function::mul, Function::add_scalar,
-                             Function::mul_scalar, Function::neg, Function::abs, Function::square};
-    if (std::ranges::find(may, function) == may.end()) return {};
+    constexpr std::array wrapping_functions{Function::add,        Function::sub, Function::mul, Function::add_scalar,
+                                            Function::mul_scalar, Function::neg, Function::abs, Function::square};
+    if (std::ranges::find(wrapping_functions, function) == wrapping_functions.end()) return {};
     if (type == DType::i64) return "ulong";
     return type == DType::i32 || type == DType::i16 || type == DType::u16 ? "uint" : "";
 }
@@ -213,17 +213,17 @@ void generate_random(const Node& node, int input, const Operand& operand, bool t
         return fmt::format("random_{0}{1}block{2}, key{2}, in{2}{3}{4})", name_of(node.distribution), suffix, input,
                            first, numbers);
     };
-    std::string one = fmt::format("r{}", input);
+    std::string value = fmt::format("r{}", input);
     if (operand.step() == Step::repeat) {
         code.rows += fmt::format(" const REAL r{} = {};", input, call("(", ""));
     } else if (operand.step() == Step::next && tiled) {
         code.tiles += fmt::format(" REAL r{0}[TILE + 2 * D_RANDOM_COUNT]; const int s{0} = {1};", input,
                                   call(fmt::format("_run(r{}, ", input), " + from, n"));
-        one = fmt::format("r{0}[s{0} + (i - from)]", input);
+        value = fmt::format("r{0}[s{0} + (i - from)]", input);
     } else {
-        one = call("(", fmt::format(" + i * STEP{}", input));
+        value = call("(", fmt::format(" + i * STEP{}", input));
     }
-    code.body += fmt::format(" const {} {} = {};", arithmetic_type(node.dtype), name, one);
+    code.body += fmt::format(" const {} {} = {};", arithmetic_type(node.dtype), name, value);
 }
 
 /// Emits the statements of a node. @param names of the values of all nodes, appended in order
@@ -305,14 +305,14 @@ void generate(const Steps& steps, const ElementwisePlan& plan, bool tiled, std::
 }
 
 /// Stores the value of a node as an additional output. Its users read the stored value.
-void generate_store(DType type, int place, std::size_t at, std::vector<std::string>& names, Generated& code) {
+void generate_store(DType type, int index, std::size_t at, std::vector<std::string>& names, Generated& code) {
     const std::string stored = type == DType::boolean ? stored_truth(names[at]) : code.stored(type, names[at]);
     if (!is_16bit_float(type)) {
-        code.body += fmt::format(" also{0}[i * STEP_ALSO{0}] = {1};", place, stored);
+        code.body += fmt::format(" also{0}[i * STEP_ALSO{0}] = {1};", index, stored);
         return;
     }
     code.body += fmt::format(" const ushort h{1} = {2}; also{0}[i * STEP_ALSO{0}] = h{1}; const float w{1} = {3};",
-                             place, at, stored, code.loaded(type, fmt::format("h{}", at)));
+                             index, at, stored, code.loaded(type, fmt::format("h{}", at)));
     names[at] = fmt::format("w{}", at);
 }
 
@@ -325,8 +325,8 @@ std::string step_of(const Operand& operand, std::size_t index) {
 /// Compilers vectorise loops with half of the device's vector width, which suits memory-bound loops but not maths.
 std::string vectorise(const Generated& code, const ElementwisePlan& plan, const Device& device, KernelStyle style) {
     // f64 maths are function calls, which compilers do not vectorise.
-    const bool maths = (code.special || code.body.find("d_") != std::string::npos) && real_of(plan) == DType::f32;
-    if (!maths || style != KernelStyle::simd) return {};
+    const bool has_maths = (code.special || code.body.find("d_") != std::string::npos) && real_of(plan) == DType::f32;
+    if (!has_maths || style != KernelStyle::simd) return {};
     return fmt::format("_Pragma(\"clang loop vectorize_width({})\")", vector_form(device, DType::f32).vector);
 }
 
@@ -356,8 +356,8 @@ std::string generate(const Steps& steps, const ElementwisePlan& plan, const Devi
 }
 
 /// Declares the kernel's operands. @param random statements after those of a row
-/// @param gives_on true if all operands are passed on to a function that does the work
-Defines operand_defines(const ElementwisePlan& plan, const std::string& random, bool gives_on) {
+/// @param forwards_arguments true if all operands are passed on to a function that does the work
+Defines operand_defines(const ElementwisePlan& plan, const std::string& random, bool forwards_arguments) {
     Defines defines = real_defines(real_of(plan));
     defines.set("RANK", plan.sizes.rank()).set("OPERANDS", static_cast<std::int64_t>(plan.operands.size()));
     std::string parameters, arguments, rows;
@@ -402,7 +402,7 @@ Defines operand_defines(const ElementwisePlan& plan, const std::string& random, 
     defines.set("INPUT_PARAMETERS", parameters).set("INPUT_ROWS", rows + random);
     if (std::ranges::any_of(plan.operands, [](const Operand& operand) { return operand.random != nullptr; }))
         defines.set("RANDOM", 1);
-    if (gives_on) defines.set("INPUT_ARGUMENTS", arguments);
+    if (forwards_arguments) defines.set("INPUT_ARGUMENTS", arguments);
     return defines;
 }
 
@@ -426,7 +426,7 @@ KernelSpec elementwise_specification(const Steps& steps, const ElementwisePlan& 
     if (out.dtype == DType::boolean) result = stored_truth(result);
     else if (!code.copies) result = code.stored(out.dtype, result);
     code.set_headers(defines);
-    if (style == KernelStyle::simt) defines.set("SINGLE", 1);
+    if (style == KernelStyle::simt) defines.set("SIMT", 1);
     defines.set("OUT", cl_type(out.dtype)).set("STEP_OUT", step_of(plan.operands[0], 0)).set("RESULT", result);
     return {"elementwise.cl", "elementwise", std::move(defines)};
 }
@@ -445,7 +445,7 @@ KernelSpec elementwise_reduce_specification(const Steps& steps, const Elementwis
 KernelSpec formula_specification(const Steps& steps, const ElementwisePlan& plan, const Device& device,
                                  KernelStyle style, std::span<const StoredRole> stored) {
     Generated code;
-    std::string once, parameters, arguments, numbers, given;
+    std::string scalar_code, parameters, arguments, constant_parameters, constant_arguments;
     std::vector<std::string> names(steps.nodes.size());
     std::vector<DType> roles(kFormulaRoles, DType::boolean);  // only those used; none if unused
     const auto use = [&](std::size_t role, DType dtype) {
@@ -458,19 +458,19 @@ KernelSpec formula_specification(const Steps& steps, const ElementwisePlan& plan
         const Node& node = *steps.nodes[at];
         if (node.kind == Node::Kind::view && node.shape.empty()) {
             names[at] = node.view.offset >= formula_tensor_number(0)
-                            ? fmt::format("given[{} + tensor]", node.view.offset - formula_tensor_number(0))
-                            : fmt::format("given[{}]", node.view.offset - formula_number(0));
+                            ? fmt::format("scalars[{} + tensor]", node.view.offset - formula_tensor_number(0))
+                            : fmt::format("scalars[{}]", node.view.offset - formula_number(0));
             continue;
         }
         if (node.kind == Node::Kind::view) {
             use(static_cast<std::size_t>(node.view.offset), node.dtype);
-            once += fmt::format(" __global const {}* in{} = r{};", cl_type(node.dtype), steps.operand[at],
-                                node.view.offset);
+            scalar_code += fmt::format(" __global const {}* in{} = r{};", cl_type(node.dtype), steps.operand[at],
+                                       node.view.offset);
         }
         require_supported(device, node.dtype);
         generate(steps, plan, false, at, names, code);
         // Values that depend on numbers only are computed once.
-        (node.shape.empty() ? once : code.elements) += std::exchange(code.body, {});
+        (node.shape.empty() ? scalar_code : code.elements) += std::exchange(code.body, {});
     }
     for (const StoredRole& stored_role : stored) {
         use(stored_role.role, stored_role.dtype);
@@ -478,16 +478,16 @@ KernelSpec formula_specification(const Steps& steps, const ElementwisePlan& plan
             fmt::format(" r{}[i] = {};", stored_role.role, code.stored(stored_role.dtype, names[stored_role.at]));
     }
     for (std::size_t i = 0; i < plan.numbers.size(); ++i) {
-        numbers += fmt::format(", const {} n{}", arithmetic_type(plan.number_types[i]), i);
-        given += fmt::format(", n{}", i);
+        constant_parameters += fmt::format(", const {} n{}", arithmetic_type(plan.number_types[i]), i);
+        constant_arguments += fmt::format(", n{}", i);
     }
     Defines defines = real_defines(real_of(plan));
     for (std::size_t i = 1; i < plan.operands.size(); ++i)
         if (!plan.operands[i].strides.empty()) defines.set(fmt::format("STEP{}", i - 1), 1);
     code.body = code.elements;
-    defines.set("RANK", 1).set("OPERANDS", 1).set("FORMULA_ONCE", once).set("FORMULA_BODY", code.body);
+    defines.set("RANK", 1).set("OPERANDS", 1).set("FORMULA_SCALAR_CODE", scalar_code).set("FORMULA_BODY", code.body);
     defines.set("FORMULA_ROLES", parameters).set("FORMULA_POINTERS", arguments);
-    defines.set("FORMULA_NUMBERS", numbers).set("FORMULA_GIVEN", given);
+    defines.set("FORMULA_CONSTANTS", constant_parameters).set("FORMULA_CONSTANT_ARGUMENTS", constant_arguments);
     defines.set("FORMULA_VECTORISE", vectorise(code, plan, device, style));
     code.set_headers(defines);
     return {"formula.cl", "formula", std::move(defines)};
@@ -495,25 +495,25 @@ KernelSpec formula_specification(const Steps& steps, const ElementwisePlan& plan
 
 Defines row_defines(const Steps& steps, const ElementwisePlan& plan, const Device& device, KernelStyle style,
                     DType out) {
-    Generated before, behind;
-    const std::string element = generate(steps, plan, device, style, 0, steps.before, before);
-    behind.numbers = before.numbers;
-    std::string result = generate(steps, plan, device, style, steps.before, steps.nodes.size(), behind);
+    Generated prologue, epilogue;
+    const std::string element = generate(steps, plan, device, style, 0, steps.before, prologue);
+    epilogue.numbers = prologue.numbers;
+    std::string result = generate(steps, plan, device, style, steps.before, steps.nodes.size(), epilogue);
     if (result.empty()) result = "result";
     if (out == DType::boolean) result = stored_truth(result);
-    else result = behind.stored(out, result);
-    Defines defines = operand_defines(plan, before.rows + behind.rows, true);
+    else result = epilogue.stored(out, result);
+    Defines defines = operand_defines(plan, prologue.rows + epilogue.rows, true);
     if (steps.before > 0)
-        defines.set("PROLOGUE", before.body)
+        defines.set("PROLOGUE", prologue.body)
             .set("PROLOGUE_RESULT", element)
-            .set("PROLOGUE_RANDOM", before.tiles)
-            .set("PROLOGUE_VECTORISE", vectorise(before, plan, device, style));
-    defines.set("EPILOGUE", behind.body).set("EPILOGUE_RESULT", result).set("EPILOGUE_RANDOM", behind.tiles);
-    defines.set("EPILOGUE_VECTORISE", vectorise(behind, plan, device, style)).set("OUT", cl_type(out));
-    behind.halves = behind.halves || before.halves;
-    behind.divides = behind.divides || before.divides;
-    behind.special = behind.special || before.special;
-    behind.set_headers(defines);
+            .set("PROLOGUE_RANDOM", prologue.tiles)
+            .set("PROLOGUE_VECTORISE", vectorise(prologue, plan, device, style));
+    defines.set("EPILOGUE", epilogue.body).set("EPILOGUE_RESULT", result).set("EPILOGUE_RANDOM", epilogue.tiles);
+    defines.set("EPILOGUE_VECTORISE", vectorise(epilogue, plan, device, style)).set("OUT", cl_type(out));
+    epilogue.reduced_precision = epilogue.reduced_precision || prologue.reduced_precision;
+    epilogue.divides = epilogue.divides || prologue.divides;
+    epilogue.special = epilogue.special || prologue.special;
+    epilogue.set_headers(defines);
     return defines;
 }
 

@@ -78,7 +78,7 @@ Defines row_defines(const Steps& steps, const ElementwisePlan& plan, const Devic
 
 /// Constants of cl_kernels/engine/formula.cl (formula.hpp): the offset of a leaf encodes what it represents.
 constexpr int formula_role(std::size_t role) { return static_cast<int>(role); }
-constexpr int formula_number(std::size_t which) { return 100 + static_cast<int>(which); }
+constexpr int formula_number(std::size_t index) { return 100 + static_cast<int>(index); }
 constexpr int formula_tensor_number(std::size_t first) { return 1000 + static_cast<int>(first); }
 struct StoredRole {
     std::size_t role;

@@ -136,11 +136,11 @@ std::optional<KernelEpilogue> kernel_epilogue(const Epilogue& epilogue, const Vi
     if (info(node.function).special || info(node.function).divides) return std::nullopt;
     // They would apply it to the operator's sums before these are rounded.
     if (is_16bit_float(out.dtype) && !gradient && !is_continuous(node.function)) return std::nullopt;
-    KernelEpilogue made{.activation = node.function};
-    std::ranges::transform(node.parameters, made.parameters.begin(), &Scalar::to_double);
-    if (gradient && !(made.saved = saved_of(node, out))) return std::nullopt;
-    if (too_long(made, out) || !take(*node.inputs[0].node(), out, of, made)) return std::nullopt;
-    return made;
+    KernelEpilogue result{.activation = node.function};
+    std::ranges::transform(node.parameters, result.parameters.begin(), &Scalar::to_double);
+    if (gradient && !(result.saved = saved_of(node, out))) return std::nullopt;
+    if (too_long(result, out) || !take(*node.inputs[0].node(), out, of, result)) return std::nullopt;
+    return result;
 }
 
 void set_activation(Defines& defines, const KernelEpilogue& epilogue) {
@@ -170,7 +170,7 @@ EpilogueArguments::EpilogueArguments(const KernelEpilogue& epilogue, const View&
         all_.emplace_back((*view ? **view : any).argument());
 }
 
-std::pmr::vector<Argument> EpilogueArguments::behind(std::initializer_list<Argument> first) const& {
+std::pmr::vector<Argument> EpilogueArguments::append_to(std::initializer_list<Argument> first) const& {
     std::pmr::vector<Argument> all(scratch_.memory());
     all.reserve(first.size() + all_.size());
     all.assign(first);
@@ -178,8 +178,8 @@ std::pmr::vector<Argument> EpilogueArguments::behind(std::initializer_list<Argum
     return all;
 }
 
-std::pmr::vector<Argument> EpilogueArguments::if_any_behind(std::initializer_list<Argument> first) const& {
-    return empty_ ? std::pmr::vector<Argument>(first, scratch_.memory()) : behind(first);
+std::pmr::vector<Argument> EpilogueArguments::append_to_if_any(std::initializer_list<Argument> first) const& {
+    return empty_ ? std::pmr::vector<Argument>(first, scratch_.memory()) : append_to(first);
 }
 
 }  // namespace declivity::ops

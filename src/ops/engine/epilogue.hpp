@@ -51,11 +51,11 @@ class EpilogueArguments {
     /// Flags, as named in the kernels.
     [[nodiscard]] std::int32_t flags() const { return flags_; }
     /// Returns `first` followed by the epilogue's arguments.
-    [[nodiscard]] std::pmr::vector<Argument> behind(std::initializer_list<Argument> first) const&;
-    std::pmr::vector<Argument> behind(std::initializer_list<Argument> first) && = delete;  // allocated in scratch_
+    [[nodiscard]] std::pmr::vector<Argument> append_to(std::initializer_list<Argument> first) const&;
+    std::pmr::vector<Argument> append_to(std::initializer_list<Argument> first) && = delete;  // allocated in scratch_
     /// The same, but only `first` for an empty epilogue: for kernels that include epilogue_stored.clh.
-    [[nodiscard]] std::pmr::vector<Argument> if_any_behind(std::initializer_list<Argument> first) const&;
-    std::pmr::vector<Argument> if_any_behind(std::initializer_list<Argument> first) && = delete;
+    [[nodiscard]] std::pmr::vector<Argument> append_to_if_any(std::initializer_list<Argument> first) const&;
+    std::pmr::vector<Argument> append_to_if_any(std::initializer_list<Argument> first) && = delete;
 
   private:
     static constexpr std::size_t kMax = 10, kMaxFirst = 16;

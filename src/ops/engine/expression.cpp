@@ -72,11 +72,11 @@ std::optional<Device> device_of(const Expression& expression) {
 }
 
 void check_types(const FunctionInfo& function, std::string_view name, std::span<const Expression> inputs) {
-    const auto wrong = [&](std::string_view wants, std::string_view advice = "") {
+    const auto wrong = [&](std::string_view expected, std::string_view advice = "") {
         std::string got;
         for (const Expression& input : inputs)
             got += fmt::format("{}{}", got.empty() ? "" : ", ", name_of(input.dtype()));
-        throw TypeError(fmt::format("{}: expected {}, got {}{}", name, wants, got, advice));
+        throw TypeError(fmt::format("{}: expected {}, got {}{}", name, expected, got, advice));
     };
     const std::size_t first = function.domain == Domain::choose ? 1 : 0;
     for (std::size_t i = first; i < inputs.size(); ++i)
@@ -164,26 +164,26 @@ namespace {
 
 /// @param made nodes that were replaced already
 Expression replaced(const Expression& expression, const std::function<Expression(const ExpressionNode&)>& leaf,
-                    std::unordered_map<const ExpressionNode*, Expression>& made) {
+                    std::unordered_map<const ExpressionNode*, Expression>& cache) {
     if (!expression) return expression;
     const ExpressionNode& node = *expression.node();
-    if (const auto found = made.find(&node); found != made.end()) return found->second;
+    if (const auto found = cache.find(&node); found != cache.end()) return found->second;
     Expression out = expression;
     if (node.inputs.empty()) {
         if (Expression other = leaf(node)) out = std::move(other);
     } else {
         std::vector<Expression> inputs;
-        for (const Expression& input : node.inputs) inputs.push_back(replaced(input, leaf, made));
+        for (const Expression& input : node.inputs) inputs.push_back(replaced(input, leaf, cache));
         out = with_inputs(node, inputs);
     }
-    return made.emplace(&node, out).first->second;
+    return cache.emplace(&node, out).first->second;
 }
 
 }  // namespace
 
 Expression with_leaves(const Expression& expression, const std::function<Expression(const ExpressionNode&)>& leaf) {
-    std::unordered_map<const ExpressionNode*, Expression> made;
-    return replaced(expression, leaf, made);
+    std::unordered_map<const ExpressionNode*, Expression> cache;
+    return replaced(expression, leaf, cache);
 }
 
 Expression with_result(const Expression& expression, const Expression& result) {

@@ -20,8 +20,8 @@ bool is_candidate(const Node& node, DType dtype, const Shape& shape) {
 
 }  // namespace
 
-bool is_part_of(const Expression& whole, const Expression& part) {
-    const Steps steps = steps_of(whole);
+bool is_part_of(const Expression& expression, const Expression& part) {
+    const Steps steps = steps_of(expression);
     return steps.find(part) < static_cast<int>(steps.nodes.size());
 }
 

@@ -30,10 +30,10 @@ constexpr std::size_t kFormulaNodes = 200;  // structure keys store a node in on
 /// More than one element, to distinguish it from a number.
 Shape of_elements() { return {2}; }
 
-LazyArray stand_in(int place, const Shape& shape, DType dtype, const Device& device) {
+LazyArray placeholder_array(int placeholder_id, const Shape& shape, DType dtype, const Device& device) {
     require_supported(device, dtype);
     auto state = std::make_shared<LazyArrayState>(device, dtype, shape);
-    state->placeholder = place;
+    state->placeholder = placeholder_id;
     return LazyArray(std::move(state));
 }
 
@@ -51,12 +51,12 @@ class Description {
         if (!expression) return expression;
         const Node* node = expression.node().get();
         if (const auto found = nodes_.find(node); found != nodes_.end()) return found->second;
-        kept_.push_back(expression);  // keeps the address unique
-        return nodes_.emplace(node, made(expression)).first->second;
+        retained_.push_back(expression);  // keeps the address unique
+        return nodes_.emplace(node, converted(expression)).first->second;
     }
 
   private:
-    Expression made(const Expression& expression) {
+    Expression converted(const Expression& expression) {
         const Node& node = *expression.node();
         switch (node.kind) {
             case Node::Kind::value:
@@ -97,7 +97,7 @@ class Description {
     const FormulaTrace& trace_;
     std::unordered_map<const Node*, Expression> nodes_;
     std::unordered_map<int, Expression> leaves_;
-    std::vector<Expression> kept_;
+    std::vector<Expression> retained_;
 };
 
 }  // namespace
@@ -129,14 +129,14 @@ void FormulaTrace::refuse_elements(std::string_view name) {
 }
 
 LazyArray FormulaTrace::role(std::size_t role, DType dtype) const {
-    return stand_in(formula_role(role), of_elements(), dtype, device_);
+    return placeholder_array(formula_role(role), of_elements(), dtype, device_);
 }
-LazyArray FormulaTrace::number(std::size_t which, DType dtype) const {
-    return stand_in(formula_number(which), {}, dtype, device_);
+LazyArray FormulaTrace::number(std::size_t index, DType dtype) const {
+    return placeholder_array(formula_number(index), {}, dtype, device_);
 }
 
 LazyArray FormulaTrace::tensor_number(std::size_t first, DType dtype) const {
-    return stand_in(formula_tensor_number(first), {}, dtype, device_);
+    return placeholder_array(formula_tensor_number(first), {}, dtype, device_);
 }
 
 struct Formula::State {

@@ -31,7 +31,7 @@ class FormulaTrace {
     /// them are refused.
     [[nodiscard]] LazyArray role(std::size_t role, DType dtype) const;
     /// Placeholder for one of the numbers that the formula is launched with; of shape ().
-    [[nodiscard]] LazyArray number(std::size_t which, DType dtype) const;
+    [[nodiscard]] LazyArray number(std::size_t index, DType dtype) const;
     /// Placeholder for a number of the tensor that contains the element: the number at index `first` plus the tensor's
     /// index (MultiTensor::set). Of shape ().
     [[nodiscard]] LazyArray tensor_number(std::size_t first, DType dtype) const;

@@ -52,7 +52,7 @@ void refuse_in_formula() {
     if (const FormulaTrace* const trace = FormulaTrace::current()) FormulaTrace::refuse_elements(trace->name());
 }
 
-void LazyArrayState::compute(const std::optional<View>& place) {
+void LazyArrayState::compute(const std::optional<View>& destination) {
     if (computed.load(std::memory_order_acquire)) return;
     declivity::detail::refuse_after_fork("a pending value");
     LaunchLock& launching = launch_lock(device);
@@ -66,7 +66,7 @@ void LazyArrayState::compute(const std::optional<View>& place) {
         refuse_in_formula();
         FormulaTrace::refuse_later();
     }
-    InFlightLaunch begun(launching, *this);
+    InFlightLaunch in_flight(launching, *this);
     if (base) {
         base.state()->compute();
         View result = view;
@@ -75,20 +75,22 @@ void LazyArrayState::compute(const std::optional<View>& place) {
         return computed_as(result);
     }
     if (operation) {
-        if (!place || output != 0 || !place->dense()) return (void)operation->run(std::nullopt, {});
-        (void)operation->run(place, {});
-        return computed_as(*place);
+        if (!destination || output != 0 || !destination->dense()) return (void)operation->run(std::nullopt, {});
+        (void)operation->run(destination, {});
+        return computed_as(*destination);
     }
     const CaptureOf capture_scope(capture);
     const ResumedScope resumed(scope);
     std::optional<Lowering> lowering(std::in_place, launching);
-    const bool alone = place && !place->dense();  // operations and additional outputs need a dense result
-    const Expression lowered = lowering->run(expression, alone ? nullptr : this);
-    begun.will_read(&lowered);
-    if (LazyArrayState* const with = lowering->operation_within()) return compute_behind(*with, lowered, place);
+    const bool strided_destination =
+        destination && !destination->dense();  // operations and additional outputs need a dense result
+    const Expression lowered = lowering->run(expression, strided_destination ? nullptr : this);
+    in_flight.will_read(&lowered);
+    if (LazyArrayState* const with = lowering->operation_within())
+        return compute_with_epilogue(*with, lowered, destination);
     const std::vector<Lowering::Stored> stored = lowering->take_stored();
     lowering.reset();
-    const bool may_reuse = !place && may_reuse_memory(lowered, dtype, shape);
+    const bool may_reuse = !destination && may_reuse_memory(lowered, dtype, shape);
     if (may_reuse) {
         // The pending values below are released, so that the remaining handles show whether an input is shared; writers
         // find this value as a reader instead.
@@ -97,28 +99,28 @@ void LazyArrayState::compute(const std::optional<View>& place) {
         const Expression below = std::exchange(expression, lowered);
     }
     std::vector<AlsoStored> also;
-    std::vector<LazyArrayState*> made;
+    std::vector<LazyArrayState*> created;
     for (const auto& [state, part] : stored) {
         if (state->computed.load(std::memory_order_acquire) || !is_part_of(lowered, part)) continue;
         const ResumedScope of_state(state->scope);
         also.push_back({part, View::make(device, state->dtype, state->shape)});
-        made.push_back(state.get());
+        created.push_back(state.get());
     }
     const std::optional<View> reused =
         may_reuse ? find_donatable_input(lowered, 2, dtype, shape, this)  // one handle here, one in `expression`
                   : std::nullopt;
-    const View out = place ? *place : reused ? *reused : View::make(device, dtype, shape);
+    const View out = destination ? *destination : reused ? *reused : View::make(device, dtype, shape);
     if (reused) out.buffer.move_to_scope(scope);
     evaluate(lowered, out, also);
     if (reused) out.buffer.bump_version();
-    for (std::size_t i = 0; i < made.size(); ++i)
-        if (!made[i]->computed.load(std::memory_order_acquire)) made[i]->computed_as(also[i].to);
+    for (std::size_t i = 0; i < created.size(); ++i)
+        if (!created[i]->computed.load(std::memory_order_acquire)) created[i]->computed_as(also[i].to);
     computed_as(out);
 }
 
-void LazyArrayState::compute_behind(LazyArrayState& first, const Expression& epilogue,
-                                    const std::optional<View>& place) {
-    const View out = place ? *place : View::make(device, dtype, shape);
+void LazyArrayState::compute_with_epilogue(LazyArrayState& first, const Expression& epilogue,
+                                           const std::optional<View>& destination) {
+    const View out = destination ? *destination : View::make(device, dtype, shape);
     if (first.operation->run(out, epilogue_of(epilogue)) == EpilogueFused::no) {
         try {
             apply_epilogue(epilogue_of(epilogue), out);
@@ -143,12 +145,12 @@ bool launch_chain(const LazyArray& value, const std::function<bool(const Express
     declivity::detail::refuse_after_fork("a pending value");
     LaunchLock& launching = launch_lock(value.device());
     const std::scoped_lock lock(launching);
-    const Expression whole(value);
-    compute_older(whole);
-    if (value.computed() || value.state()->is_opaque() || Lowering(launching).above_operation(whole)) return false;
-    const Expression lowered = Lowering(launching).run(whole, nullptr);
-    InFlightLaunch begun(launching, *value.state());
-    begun.will_read(&lowered);
+    const Expression chain(value);
+    compute_older(chain);
+    if (value.computed() || value.state()->is_opaque() || Lowering(launching).above_operation(chain)) return false;
+    const Expression lowered = Lowering(launching).run(chain, nullptr);
+    InFlightLaunch in_flight(launching, *value.state());
+    in_flight.will_read(&lowered);
     return lowered.node()->kind != ExpressionNode::Kind::view && launch(lowered);
 }
 
@@ -205,15 +207,16 @@ LazyArray make_lazy(const Expression& expression, const Device& device) {
     if (has_values(expression)) lock.lock();
     compute_older(expression);
     const bool computes = FormulaTrace::current() == nullptr;
-    Measure whole = measure(expression);
-    for (LazyArrayState* largest; computes && !fits(whole) && (largest = largest_within(expression)) != nullptr;
-         whole = measure(expression))
+    Measure expression_measure = measure(expression);
+    for (LazyArrayState* largest;
+         computes && !fits(expression_measure) && (largest = largest_within(expression)) != nullptr;
+         expression_measure = measure(expression))
         largest->compute();
     state->expression = expression;
-    state->measure = whole;
+    state->measure = expression_measure;
     if (expression.node()->kind == ExpressionNode::Kind::constant) state->constant = expression.node()->value;
     for_each_view(expression, [](const View& view) { view.buffer.launch_writers(); });
-    if (computes && (!fuses() || !fits(whole))) {
+    if (computes && (!fuses() || !fits(expression_measure))) {
         state->compute();
         return value;
     }
@@ -239,10 +242,10 @@ View layout_of(const LazyArrayState& state) {
 }
 
 LazyArray with_layout(const LazyArray& base, const View& layout) {
-    auto made = std::make_shared<LazyArrayState>(base.device(), layout.dtype, layout.shape);
-    made->base = base.state()->base ? base.state()->base : base;
-    made->view = layout;
-    return LazyArray(std::move(made));
+    auto created = std::make_shared<LazyArrayState>(base.device(), layout.dtype, layout.shape);
+    created->base = base.state()->base ? base.state()->base : base;
+    created->view = layout;
+    return LazyArray(std::move(created));
 }
 
 }  // namespace
@@ -292,14 +295,15 @@ std::uint64_t first_version(const LazyArray& value) {
     return value.state()->version;
 }
 
-void evaluate_into(std::string_view function, LazyArray value, const View& place) {
-    require_shape(function, "the value", value.shape(), place.shape);
-    require_alike(function, "the value", value.dtype(), value.device(), "the place", place.dtype, place.device());
-    place.buffer.launch_writers();
-    place.buffer.launch_readers();
-    const BufferWrite write(place.buffer);  // also if a following step fails
-    if (!is_shared(value)) value.state()->compute(place);
-    copy(value.view(), place);  // does nothing if the elements are there already
+void evaluate_into(std::string_view function, LazyArray value, const View& destination) {
+    require_shape(function, "the value", value.shape(), destination.shape);
+    require_alike(function, "the value", value.dtype(), value.device(), "the destination", destination.dtype,
+                  destination.device());
+    destination.buffer.launch_writers();
+    destination.buffer.launch_readers();
+    const BufferWrite write(destination.buffer);  // also if a following step fails
+    if (!is_shared(value)) value.state()->compute(destination);
+    copy(value.view(), destination);  // does nothing if the elements are there already
 }
 
 }  // namespace declivity::ops

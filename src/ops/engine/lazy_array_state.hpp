@@ -65,14 +65,15 @@ struct LazyArrayState final : PendingLaunch, std::enable_shared_from_this<LazyAr
     [[nodiscard]] bool fuses_epilogue() const { return operation != nullptr && output == 0; }
     void launch() override { compute(); }
     [[nodiscard]] bool pending() const noexcept override { return !computed.load(std::memory_order_acquire); }
-    /// @param place where the elements may be stored, instead of new memory
-    void compute(const std::optional<View>& place = std::nullopt);
+    /// @param destination where the elements may be stored, instead of new memory
+    void compute(const std::optional<View>& destination = std::nullopt);
     /// The launch lock must be held.
     void computed_as(const View& result);
 
   private:
     /// Computes it as the epilogue of the operation whose first output is `first`.
-    void compute_behind(LazyArrayState& first, const Expression& epilogue, const std::optional<View>& place);
+    void compute_with_epilogue(LazyArrayState& first, const Expression& epilogue,
+                               const std::optional<View>& destination);
 };
 
 /// Calls visit(state) for each leaf of the expression itself that is a lazy array.

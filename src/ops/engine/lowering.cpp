@@ -102,8 +102,9 @@ Lowering::Reference* Lowering::find(const LazyArrayState* state) {
 
 /// Returns whether there are references from outside of this kernel.
 bool Lowering::is_shared(const Reference& reference) const {
-    const auto held = [&](const Leaf& leaf) { return leaf.state == reference.state && leaf.uses > leaf.met; };
-    return ops::is_shared(reference.state->weak_from_this(), reference.count) || std::ranges::any_of(leaves_, held);
+    const auto is_shared_leaf = [&](const Leaf& leaf) { return leaf.state == reference.state && leaf.uses > leaf.met; };
+    return ops::is_shared(reference.state->weak_from_this(), reference.count) ||
+           std::ranges::any_of(leaves_, is_shared_leaf);
 }
 
 void Lowering::meet(const Expression& leaf) {
@@ -170,9 +171,9 @@ Expression Lowering::lower(const Expression& expression) {
     for (const auto& [from, to] : nodes_)
         if (from == expression.node().get()) return to;
     const Node& node = *expression.node();
-    const Expression made = node.kind == Kind::value ? lower(*node.source.state()) : lower(expression, node);
-    nodes_.emplace_back(&node, made);
-    return made;
+    const Expression lowered = node.kind == Kind::value ? lower(*node.source.state()) : lower(expression, node);
+    nodes_.emplace_back(&node, lowered);
+    return lowered;
 }
 
 Expression Lowering::lower(const Expression& expression, const Node& node) {
@@ -190,9 +191,9 @@ Expression Lowering::lower(const Expression& expression, const Node& node) {
 Expression Lowering::lower(LazyArrayState& state) {
     for (const auto& [from, to] : values_)
         if (from == &state) return to;
-    const Expression made = inlined(state);
-    values_.emplace_back(&state, made);
-    return made;
+    const Expression lowered = inlined(state);
+    values_.emplace_back(&state, lowered);
+    return lowered;
 }
 
 namespace {
@@ -216,10 +217,10 @@ Expression Lowering::inlined(LazyArrayState& state) {
         result_ != nullptr && operation_ == nullptr && std::ssize(stored_) < room_ && state.shape == result_->shape;
     if (store && !has_room) return computed(state);
     state.inlined = true;
-    Expression made = lower(state.expression);
+    Expression lowered = lower(state.expression);
     if (store && std::ssize(stored_) == room_) return computed(state);  // its inputs used up the additional outputs
-    if (store) stored_.push_back({state.shared_from_this(), made});
-    return made;
+    if (store) stored_.push_back({state.shared_from_this(), lowered});
+    return lowered;
 }
 
 }  // namespace declivity::ops

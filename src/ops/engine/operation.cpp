@@ -76,11 +76,11 @@ View Operation::WeakView::view() const {
     return out;
 }
 
-Operation::Operation(std::string_view name, const std::optional<OperationCall>& call, BatchedLaunch together,
+Operation::Operation(std::string_view name, const std::optional<OperationCall>& call, BatchedLaunch batched_launch,
                      OperationOperands operands)
     : name_(name),
       call_(call),
-      together_(together),
+      batched_launch_(batched_launch),
       reads_(std::move(operands.reads)),
       outputs_(std::move(operands.outputs)),
       prologue_(std::move(operands.prologue)),
@@ -118,20 +118,20 @@ std::size_t Operation::bytes() const {
     return bytes;
 }
 
-OperationViews Operation::views(const std::optional<View>& place, const Epilogue& epilogue) const {
+OperationViews Operation::views(const std::optional<View>& destination, const Epilogue& epilogue) const {
     std::vector<View> written, outs;
     written.reserve(writes_.size());
     outs.reserve(outputs_.size());
     for (const WeakView& weak : writes_) written.push_back(weak.view());
     for (std::size_t i = 0; i < outputs_.size(); ++i) {
-        if (i == 0 && place) outs.push_back(*place);
+        if (i == 0 && destination) outs.push_back(*destination);
         else if (outputs_[i].optional && results_[i].expired()) outs.emplace_back();
         else outs.push_back(View::make(device_, outputs_[i].dtype, outputs_[i].shape));
     }
     return {reads_, std::move(written), std::move(outs), epilogue, prologue_};
 }
 
-EpilogueFused Operation::run(const std::optional<View>& place, const Epilogue& epilogue, Needed needed) {
+EpilogueFused Operation::run(const std::optional<View>& destination, const Epilogue& epilogue, NeededBy needed_by) {
     if (!pending()) return EpilogueFused::yes;
     declivity::detail::refuse_after_fork("a pending value");
     LaunchLock& launching = launch_lock(device_);
@@ -140,19 +140,20 @@ EpilogueFused Operation::run(const std::optional<View>& place, const Epilogue& e
     while (launching.wait_for(this)) {
     }
     if (!pending()) return EpilogueFused::yes;
-    InFlightLaunch begun(launching, *this);
+    InFlightLaunch in_flight(launching, *this);
     const CaptureOf capture_scope(capture_);
-    if (together_ == nullptr) return run_alone(place, epilogue, needed);
-    run_batched(place, begun);
+    if (batched_launch_ == nullptr) return run_alone(destination, epilogue, needed_by);
+    run_batched(destination, in_flight);
     return EpilogueFused::no;
 }
 
-EpilogueFused Operation::run_alone(const std::optional<View>& place, const Epilogue& epilogue, Needed needed) {
-    const ResumedScope resumed(scope_, needed == Needed::by_others ? name_ : std::string_view());
-    const OperationViews all = views(place, epilogue);
-    const EpilogueFused taken = upcasts_to_f32_ ? run_upcast(all) : (*call_)(all);
-    done(all, place.has_value());
-    return taken;
+EpilogueFused Operation::run_alone(const std::optional<View>& destination, const Epilogue& epilogue,
+                                   NeededBy needed_by) {
+    const ResumedScope resumed(scope_, needed_by == NeededBy::others ? name_ : std::string_view());
+    const OperationViews all = views(destination, epilogue);
+    const EpilogueFused fused = upcasts_to_f32_ ? run_upcast(all) : (*call_)(all);
+    done(all, destination.has_value());
+    return fused;
 }
 
 EpilogueFused Operation::run_upcast(const OperationViews& views) const {
@@ -164,22 +165,22 @@ EpilogueFused Operation::run_upcast(const OperationViews& views) const {
     for (std::size_t i = 0; i < outputs_.size(); ++i)
         outs.push_back(rounds(i) && !(i == 0 && fuses_output_cast_) ? View::make(device_, DType::f32, outputs_[i].shape)
                                                                     : views.out(i));
-    Epilogue behind = views.epilogue();
+    Epilogue epilogue = views.epilogue();
     if (first_rounded) {
         const Expression rounded =
             Expression::cast(Expression::operator_result(DType::f32, outputs_[0].shape), outputs_[0].dtype);
-        behind = epilogue_of(behind ? with_result(expression_of(behind), rounded) : rounded);
+        epilogue = epilogue_of(epilogue ? with_result(expression_of(epilogue), rounded) : rounded);
     }
-    const EpilogueFused taken =
-        (*call_)({ins, written, outs, first_rounded && !fuses_output_cast_ ? Epilogue() : behind, views.prologue()});
+    const EpilogueFused fused =
+        (*call_)({ins, written, outs, first_rounded && !fuses_output_cast_ ? Epilogue() : epilogue, views.prologue()});
     for (std::size_t i = first_rounded ? 1 : 0; i < outputs_.size(); ++i)
         if (rounds(i)) evaluate(Expression::cast(outs[i], outputs_[i].dtype), views.out(i));
     for (std::size_t i = 0; i < writes_.size(); ++i)
         if (const View& view = views.written(i); view.buffer && is_16bit_float(view.dtype))
             evaluate(Expression::cast(written[i], view.dtype), view);
-    if (!first_rounded) return taken;
-    if (!fuses_output_cast_ || taken == EpilogueFused::no)
-        evaluate(with_result(expression_of(behind), outs[0]), views.out(0));
+    if (!first_rounded) return fused;
+    if (!fuses_output_cast_ || fused == EpilogueFused::no)
+        evaluate(with_result(expression_of(epilogue), outs[0]), views.out(0));
     return EpilogueFused::yes;
 }
 
@@ -198,24 +199,24 @@ void Operation::done(const OperationViews& views, bool first_output_elsewhere) {
 }
 
 bool Operation::batches_with(const Operation& other) const {
-    return other.pending() && other.together_ == together_ && other.outputs_[0].dtype == outputs_[0].dtype &&
-           other.device_ == device_ && other.capture_ == capture_;
+    return other.pending() && other.batched_launch_ == batched_launch_ &&
+           other.outputs_[0].dtype == outputs_[0].dtype && other.device_ == device_ && other.capture_ == capture_;
 }
 
-void Operation::run_batched(const std::optional<View>& place, InFlightLaunch& begun) {
+void Operation::run_batched(const std::optional<View>& destination, InFlightLaunch& in_flight) {
     std::vector<std::shared_ptr<Operation>> all{shared_from_this()};
     auto& waiting = pending_batched();
     for (const auto& item : waiting)
         if (auto other = item.lock(); other && other.get() != this && batches_with(*other))
             all.push_back(std::move(other));
-    begun.batches_with(&all);
+    in_flight.batches_with(&all);
     std::vector<OperationViews> each;
     for (const auto& item : all) {
         const ResumedScope resumed(item->scope_, item->name_);  // memory is attributed to its scope
-        each.push_back(item->views(item.get() == this ? place : std::nullopt, {}));
+        each.push_back(item->views(item.get() == this ? destination : std::nullopt, {}));
     }
-    together_(each);
-    for (std::size_t i = 0; i < all.size(); ++i) all[i]->done(each[i], i == 0 && place.has_value());
+    batched_launch_(each);
+    for (std::size_t i = 0; i < all.size(); ++i) all[i]->done(each[i], i == 0 && destination.has_value());
     std::erase_if(waiting, [](const auto& item) {
         const auto other = item.lock();
         return !other || !other->pending();
@@ -230,23 +231,23 @@ OperationResults operation(std::string_view name, const OperationCall& call, Ope
         view.buffer.launch_writers();
         view.buffer.launch_readers();
     }
-    const auto made = std::make_shared<Operation>(name, call, nullptr, std::move(operands));
-    OperationResults results = made->make_results();
+    const auto created = std::make_shared<Operation>(name, call, nullptr, std::move(operands));
+    OperationResults results = created->make_results();
     launch_pending_operation();
     if (!fuses()) {
-        made->launch();
+        created->launch();
     } else {
-        if (Capture* const capture = Capture::current()) capture->launch_at_end(made);
+        if (Capture* const capture = Capture::current()) capture->launch_at_end(created);
         // As soon as the first operand lists it as a reader, another thread may launch it.
-        const std::scoped_lock lock(launch_lock(made->device()));
-        for (const View& view : made->reads()) view.buffer.add_reader(made);
-        if (const LazyArray& prologue = made->prologue()) {
-            if (prologue.computed()) prologue.state()->view.buffer.add_reader(made);
-            else prologue.state()->readers.push_back(made);
+        const std::scoped_lock lock(launch_lock(created->device()));
+        for (const View& view : created->reads()) view.buffer.add_reader(created);
+        if (const LazyArray& prologue = created->prologue()) {
+            if (prologue.computed()) prologue.state()->view.buffer.add_reader(created);
+            else prologue.state()->readers.push_back(created);
         }
         for (const View& view : writes)
-            if (view.buffer) view.buffer.add_writer(made);
-        pending_operation() = made;
+            if (view.buffer) view.buffer.add_writer(created);
+        pending_operation() = created;
     }
     for (const View& view : writes)
         if (view.buffer) view.buffer.bump_version();
@@ -263,17 +264,17 @@ LazyArray deferred_batched(std::string_view name, BatchedLaunch launch, Operatio
                         name, operands.outputs.size(), operands.writes.size()));
     const std::vector<View> reads = operands.reads;
     for (const View& view : reads) view.buffer.launch_writers();
-    const auto made = std::make_shared<Operation>(name, std::nullopt, launch, std::move(operands));
-    const OperationResults results = made->make_results();
-    for (const View& view : reads) view.buffer.add_reader(made);
-    if (Capture* const capture = Capture::current()) capture->launch_at_end(made);
-    const std::scoped_lock lock(launch_lock(made->device()));
+    const auto created = std::make_shared<Operation>(name, std::nullopt, launch, std::move(operands));
+    const OperationResults results = created->make_results();
+    for (const View& view : reads) view.buffer.add_reader(created);
+    if (Capture* const capture = Capture::current()) capture->launch_at_end(created);
+    const std::scoped_lock lock(launch_lock(created->device()));
     std::erase_if(pending_batched(), [](const auto& item) { return item.expired(); });
-    pending_batched().push_back(made);
+    pending_batched().push_back(created);
     std::size_t bytes = 0;
     for (const auto& item : pending_batched())
         if (const auto other = item.lock(); other && other->pending()) bytes += other->bytes();
-    if (!fuses() || bytes > max_pending) made->launch();
+    if (!fuses() || bytes > max_pending) created->launch();
     return results[0];
 }
 

@@ -24,18 +24,19 @@ class InFlightLaunch;
 /// are not computed, and two operations may each write what the other reads.
 class Operation final : public PendingLaunch, public std::enable_shared_from_this<Operation> {
   public:
-    Operation(std::string_view name, const std::optional<OperationCall>& call, BatchedLaunch together,
+    Operation(std::string_view name, const std::optional<OperationCall>& call, BatchedLaunch batched_launch,
               OperationOperands operands);
 
     /// Creates the lazy arrays of its outputs; to be called once.
     OperationResults make_results();
     /// Launches it on behalf of another call, whose errors must name this operation.
-    void launch() override { (void)run(std::nullopt, {}, Needed::by_others); }
+    void launch() override { (void)run(std::nullopt, {}, NeededBy::others); }
     [[nodiscard]] bool pending() const noexcept override { return !launched_.load(std::memory_order_acquire); }
     /// Launches it; the launch lock must be held.
-    /// @param place where the first output is stored, which the caller assigns to its value; otherwise new memory
-    enum class Needed : bool { itself, by_others };
-    EpilogueFused run(const std::optional<View>& place, const Epilogue& epilogue, Needed needed = Needed::itself);
+    /// @param destination where the first output is stored, which the caller assigns to its value; otherwise new memory
+    enum class NeededBy : bool { caller, others };
+    EpilogueFused run(const std::optional<View>& destination, const Epilogue& epilogue,
+                      NeededBy needed_by = NeededBy::caller);
 
     [[nodiscard]] std::string_view name() const noexcept { return name_; }
     [[nodiscard]] const ScopePath& scope() const noexcept { return scope_; }
@@ -45,7 +46,7 @@ class Operation final : public PendingLaunch, public std::enable_shared_from_thi
     [[nodiscard]] const std::vector<View>& reads() const noexcept { return reads_; }
     [[nodiscard]] const LazyArray& prologue() const noexcept { return prologue_; }
     [[nodiscard]] bool fuses_output_cast() const noexcept { return fuses_output_cast_; }
-    [[nodiscard]] bool is_batched() const noexcept { return together_ != nullptr && pending(); }
+    [[nodiscard]] bool is_batched() const noexcept { return batched_launch_ != nullptr && pending(); }
 
   private:
     /// A view that does not own its memory.
@@ -57,16 +58,16 @@ class Operation final : public PendingLaunch, public std::enable_shared_from_thi
         std::weak_ptr<declivity::detail::Block> memory;
     };
 
-    [[nodiscard]] OperationViews views(const std::optional<View>& place, const Epilogue& epilogue) const;
+    [[nodiscard]] OperationViews views(const std::optional<View>& destination, const Epilogue& epilogue) const;
     void done(const OperationViews& views, bool first_output_elsewhere);
-    EpilogueFused run_alone(const std::optional<View>& place, const Epilogue& epilogue, Needed needed);
+    EpilogueFused run_alone(const std::optional<View>& destination, const Epilogue& epilogue, NeededBy needed_by);
     [[nodiscard]] EpilogueFused run_upcast(const OperationViews& views) const;
-    void run_batched(const std::optional<View>& place, InFlightLaunch& begun);
+    void run_batched(const std::optional<View>& destination, InFlightLaunch& in_flight);
     [[nodiscard]] bool batches_with(const Operation& other) const;
 
     const std::string_view name_;
     const std::optional<OperationCall> call_;
-    const BatchedLaunch together_;
+    const BatchedLaunch batched_launch_;
     std::vector<View> reads_;  // until it is launched
     std::vector<WeakView> writes_;
     std::vector<OperationOutput> outputs_;

@@ -44,11 +44,11 @@ View packed_once(const View& operand, bool constant, std::string_view kind, Make
     if (capture != nullptr) capture->relies_on(operand.buffer);
     const CapturePause once;
     const DerivedKey key = packed_key(operand, kind);
-    if (const auto kept = operand.buffer.derived(key)) return *std::static_pointer_cast<const View>(kept);
+    if (const auto cached = operand.buffer.derived(key)) return *std::static_pointer_cast<const View>(cached);
     const std::uint64_t contents = operand.buffer.contents();
-    const View made = make();
-    operand.buffer.cache_derived(key, std::make_shared<const View>(made), made.bytes(), contents);
-    return made;
+    const View packed = make();
+    operand.buffer.cache_derived(key, std::make_shared<const View>(packed), packed.bytes(), contents);
+    return packed;
 }
 
 /// Chooses a strategy and runs it. A strategy with a packed copy of a constant operand is chosen only if the copy

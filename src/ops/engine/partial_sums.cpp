@@ -15,9 +15,9 @@
 namespace declivity::ops {
 namespace {
 
-constexpr std::int64_t kMaxSums = 22;    // a device need not accept more than 1024 bytes of arguments
-constexpr std::int64_t kSimdEach = 256;  // elements
-constexpr std::size_t kGroup = 64;       // work-items, with style simt
+constexpr std::int64_t kMaxSums = 22;       // a device need not accept more than 1024 bytes of arguments
+constexpr std::int64_t kSimdPerItem = 256;  // elements
+constexpr std::size_t kGroup = 64;          // work-items, with style simt
 
 /// Layout of the kernel's structs; must match cl_kernels/engine/partial_sums.cl.
 struct Sum {
@@ -33,10 +33,10 @@ struct Sums {
 class Batch {
   public:
     /// Returns false if the reduction does not fit any more.
-    bool take(const SplitKPartial& sum, std::int64_t run) {
+    bool add(const SplitKPartial& sum, std::int64_t elements_per_group) {
         if (sums_.sums == kMaxSums) return false;
         MemoryObjects<4> memories = memories_;
-        const auto partial = memories.place(sum.partials), result = memories.place(sum.result);
+        const auto partial = memories.index_of(sum.partials), result = memories.index_of(sum.result);
         if (!partial || !result) return false;
         memories_ = memories;
         sums_.sum[static_cast<std::size_t>(sums_.sums++)] = {.partial = elements_before(sum.partials),
@@ -46,7 +46,7 @@ class Batch {
                                                              .first_group = narrow(groups_),
                                                              .memory = *partial + 4 * *result,
                                                              .unused = 0};
-        groups_ += ceil_div(sum.result.numel(), run);
+        groups_ += ceil_div(sum.result.numel(), elements_per_group);
         return true;
     }
 
@@ -68,15 +68,15 @@ void reduce_partials(std::span<const SplitKPartial> sums, KernelStyle style) {
     if (sums.empty()) return;
     const Device device = sums[0].result.device();
     const bool simd = style == KernelStyle::simd;
-    const std::int64_t each = simd ? kSimdEach : 1;
+    const std::int64_t each = simd ? kSimdPerItem : 1;
     const std::size_t group = simd ? 1 : std::min(kGroup, device.info().max_work_group);
     Defines defines = storage_defines(sums[0].partials.dtype, sums[0].result.dtype);
-    defines.set("EACH", each).set("GROUP", static_cast<std::int64_t>(group)).set("SUMS", kMaxSums);
+    defines.set("PER_ITEM", each).set("GROUP", static_cast<std::int64_t>(group)).set("SUMS", kMaxSums);
     const Kernel kernel(device, {"partial_sums.cl", "sum_partials", defines});
     for (std::size_t i = 0; i < sums.size();) {
         Batch batch;
         Work work{.f64 = sums[0].result.dtype == DType::f64};
-        for (; i < sums.size() && batch.take(sums[i], each * static_cast<std::int64_t>(group)); ++i) {
+        for (; i < sums.size() && batch.add(sums[i], each * static_cast<std::int64_t>(group)); ++i) {
             work.flops += static_cast<double>(sums[i].partials.numel());
             work.bytes += bytes_of(sums[i].partials) + bytes_of(sums[i].result);
         }

@@ -52,16 +52,16 @@ EpilogueFused launch_complex(const OperationViews& views, const FftCall& call) {
 }
 
 /// Launches the step before (way -1) or after (1) transforms of half the length.
-void launch_real_part(const View& from, std::int64_t rows, std::int64_t h, std::int32_t way, double scale,
+void launch_real_part(const View& from, std::int64_t rows, std::int64_t h, std::int32_t direction, double scale,
                       const View& out) {
     const Device device = from.device();
     const bool simd = is_simd(device);
     const std::int64_t each = simd ? kSimdWork / 4 : 1;
     Defines defines = real_defines(from.dtype);
-    defines.set("EACH", each).set("VW", simd ? vector_form(device, from.dtype).vector : 1);
+    defines.set("PER_ITEM", each).set("VW", simd ? vector_form(device, from.dtype).vector : 1);
     launch({device, {"fft_real.cl", "fft_real", defines}},
            {.global = {to_size(ceil_div(h / 2 + 1, each)), to_size(rows), 1}},
-           {narrow(h), way, real_argument(from.dtype, scale), from.argument(),
+           {narrow(h), direction, real_argument(from.dtype, scale), from.argument(),
             fft_circle_table(device, from.dtype, 2 * h, h + 1).argument(), out.argument()});
 }
 
@@ -94,8 +94,8 @@ EpilogueFused launch_real_inverse(const OperationViews& views, const FftCall& ca
 
 void check(std::string_view function, const View& x, std::int64_t n) {
     require_real(function, "x", x.dtype);
-    constexpr std::int64_t most = std::int64_t{1} << 29;
-    if (n < 1 || n > most)
+    constexpr std::int64_t limit = std::int64_t{1} << 29;
+    if (n < 1 || n > limit)
         throw ShapeError(
             fmt::format("{}: expected 1 to 2^29 elements along the axis, got x of {}", function, x.shape.str()));
 }

@@ -26,21 +26,21 @@ FftPasses fft_passes(std::int64_t n, bool several) {
     return passes;
 }
 
-std::vector<std::int64_t> fft_parts(std::int64_t n, std::int64_t most) {
-    if (n <= most) return {n};
+std::vector<std::int64_t> fft_parts(std::int64_t n, std::int64_t max_part) {
+    if (n <= max_part) return {n};
     for (int count = 2;; ++count) {
         // The smallest divisor above the root, or the largest below.
         const auto root = static_cast<std::int64_t>(std::ceil(std::pow(static_cast<double>(n), 1.0 / count) - 1e-6));
-        for (std::int64_t first = root; first <= most; ++first) {
+        for (std::int64_t first = root; first <= max_part; ++first) {
             if (n % first != 0) continue;
-            std::vector<std::int64_t> parts = fft_parts(n / first, most);
+            std::vector<std::int64_t> parts = fft_parts(n / first, max_part);
             if (parts.size() + 1 > static_cast<std::size_t>(count)) break;
             parts.insert(parts.begin(), first);
             return parts;
         }
-        for (std::int64_t first = std::min(root, most); first > 1; --first) {
+        for (std::int64_t first = std::min(root, max_part); first > 1; --first) {
             if (n % first != 0) continue;
-            std::vector<std::int64_t> parts = fft_parts(n / first, most);
+            std::vector<std::int64_t> parts = fft_parts(n / first, max_part);
             if (parts.size() + 1 > static_cast<std::size_t>(count)) break;
             parts.insert(parts.begin(), first);
             return parts;
@@ -49,12 +49,12 @@ std::vector<std::int64_t> fft_parts(std::int64_t n, std::int64_t most) {
 }
 
 std::int64_t fft_padded(std::int64_t n) {
-    const std::int64_t least = 2 * n - 1;
-    auto best = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(least)));
+    const std::int64_t min_length = 2 * n - 1;
+    auto best = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(min_length)));
     for (const std::int64_t odd : {3, 5, 7, 9, 15}) {
-        std::int64_t one = odd;
-        while (one < least) one *= 2;
-        best = std::min(best, one);
+        std::int64_t length = odd;
+        while (length < min_length) length *= 2;
+        best = std::min(best, length);
     }
     return best;
 }

@@ -22,8 +22,8 @@ struct FftPasses {
 /// are requested.
 FftPasses fft_passes(std::int64_t n, bool several = false);
 
-/// Factors of n of at most `most`, as few and as equal as possible; the first is the largest.
-std::vector<std::int64_t> fft_parts(std::int64_t n, std::int64_t most);
+/// Factors of n of at most `max_part`, as few and as equal as possible; the first is the largest.
+std::vector<std::int64_t> fft_parts(std::int64_t n, std::int64_t max_part);
 
 /// The length of the convolution for a length n that is not smooth: smooth, and at least 2 n - 1.
 std::int64_t fft_padded(std::int64_t n);

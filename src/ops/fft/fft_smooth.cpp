@@ -46,14 +46,14 @@ Range each_alone(std::int64_t items) { return {.global = {to_size(items), 1, 1},
 void launch_group(const View& x, const FftLanes& lanes, const View& pass_table, const View& segment, const View& out,
                   const FftNumbers& numbers) {
     const Device device = x.device();
-    const std::int64_t most = block_elements(device, x.dtype, kLocalBytes) / (4 * lanes.n);
+    const std::int64_t max_columns = block_elements(device, x.dtype, kLocalBytes) / (4 * lanes.n);
     std::int64_t columns =
         std::max(ceil_div(kGroupNumbers, std::int64_t{lanes.n}), lanes.in_lane == 2 ? kNeighbours : 1);
-    columns = std::max<std::int64_t>(1, std::min({columns, most, lanes.lanes}));
+    columns = std::max<std::int64_t>(1, std::min({columns, max_columns, lanes.lanes}));
     const Kernel kernel(device, {"fft_group.cl", "fft_group", real_defines(x.dtype)});
-    const std::size_t wanted = std::bit_ceil(to_size(ceil_div(lanes.n * columns, 4)));
+    const std::size_t max_group = std::bit_ceil(to_size(ceil_div(lanes.n * columns, 4)));
     const std::size_t group =
-        std::max<std::size_t>(1, std::min({kGroup, wanted, std::bit_floor(kernel.max_work_group())}));
+        std::max<std::size_t>(1, std::min({kGroup, max_group, std::bit_floor(kernel.max_work_group())}));
     launch(
         kernel,
         {.global = {to_size(ceil_div(lanes.lanes, columns)) * group, to_size(lanes.outer), 1}, .local = {group, 1, 1}},
@@ -167,9 +167,9 @@ bool launch_fft_real_smooth(const View& x, std::int64_t rows, std::int64_t h, bo
 void launch_fft_smooth(const View& x, const FftLines& lines, const View& out, const FftNumbers& numbers) {
     if (launch_rows(x, lines, out, numbers)) return;
     const Device device = x.device();
-    const std::int64_t most = max_at_once(device, x.dtype), n = lines.n, inner = lines.inner;
+    const std::int64_t max_length = max_at_once(device, x.dtype), n = lines.n, inner = lines.inner;
     const bool simd = is_simd(device);
-    if (n <= most && !(inner == 1 && few_rows(x, lines))) {
+    if (n <= max_length && !(inner == 1 && few_rows(x, lines))) {
         const FftLanes lanes{.outer = lines.outer,
                              .lanes = inner,
                              .in_outer = lines.outer_stride,
@@ -189,7 +189,8 @@ void launch_fft_smooth(const View& x, const FftLines& lines, const View& out, co
         return launch_lanes(x, inner == 1 ? row_lanes(lines, 2 * n) : lanes, out, numbers);
     }
     // Passes over memory. The last one writes the result; those before alternate between it and a temporary buffer.
-    std::vector<std::int64_t> parts = fft_parts(n, simd ? most : std::min<std::int64_t>(most, kGroupNumbers / 2));
+    std::vector<std::int64_t> parts =
+        fft_parts(n, simd ? max_length : std::min<std::int64_t>(max_length, kGroupNumbers / 2));
     if (parts.size() == 1) parts = fft_parts(n, n / 2);
     if (parts.size() > 1 && inner > 1 && lines.step != inner * lines.inner_stride) {
         // Lanes of the first pass have a constant distance.

@@ -27,12 +27,12 @@ using Key = std::tuple<Table, DType, std::int64_t, std::int64_t, std::int64_t>;
 
 struct Tables {
     std::mutex mutex;
-    std::map<Key, View> made;
+    std::map<Key, View> views;
     std::size_t bytes = 0;
 };
 
 /// exp(-2 pi i t / n), computed from angles below an eighth of a turn.
-Complex turn(std::int64_t t, std::int64_t n) {
+Complex root_of_unity(std::int64_t t, std::int64_t n) {
     t %= n;
     const std::int64_t eighths = 8 * t / n;  // octant, 0 to 7
     const auto at = [&](std::int64_t over, std::int64_t quarters) {
@@ -59,7 +59,7 @@ Complex turn(std::int64_t t, std::int64_t n) {
 View cached(const Device& device, const Key& key, const std::function<std::vector<double>()>& make) {
     auto& tables = declivity::detail::per_device<Tables>(device);
     const std::scoped_lock lock(tables.mutex);
-    if (const auto found = tables.made.find(key); found != tables.made.end()) return found->second;
+    if (const auto found = tables.views.find(key); found != tables.views.end()) return found->second;
     const std::vector<double> numbers = make();
     const CapturePause once;
     const DType dtype = std::get<DType>(key);
@@ -72,28 +72,28 @@ View cached(const Device& device, const Key& key, const std::function<std::vecto
     }
     // Tables in use are owned by their users.
     if (tables.bytes + view.bytes() > kMaxBytes) {
-        tables.made.clear();
+        tables.views.clear();
         tables.bytes = 0;
     }
     tables.bytes += view.bytes();
-    tables.made.emplace(key, view);
+    tables.views.emplace(key, view);
     return view;
 }
 
-void append(std::vector<double>& to, const Complex& one) {
-    to.push_back(one.real());
-    to.push_back(one.imag());
+void append(std::vector<double>& to, const Complex& number) {
+    to.push_back(number.real());
+    to.push_back(number.imag());
 }
 
 std::vector<Complex> circle(std::int64_t n) {
     std::vector<Complex> all;
     all.reserve(static_cast<std::size_t>(n));
-    for (std::int64_t t = 0; t < n; ++t) all.push_back(turn(t, n));
+    for (std::int64_t t = 0; t < n; ++t) all.push_back(root_of_unity(t, n));
     return all;
 }
 
 /// exp(pi i j^2 / n).
-Complex chirp(std::int64_t j, std::int64_t n) { return std::conj(turn(j * j % (2 * n), 2 * n)); }
+Complex chirp(std::int64_t j, std::int64_t n) { return std::conj(root_of_unity(j * j % (2 * n), 2 * n)); }
 
 /// A transform on the host, of a smooth length.
 std::vector<Complex> transformed(std::vector<Complex> x) {
@@ -129,10 +129,10 @@ View fft_pass_table(const Device& device, DType dtype, std::int64_t n, bool seve
         const FftPasses passes = fft_passes(n, several);
         std::int64_t m = n;
         for (std::int32_t pass = 0; pass < passes.count; ++pass) {
-            const std::int64_t r = passes.radix(pass), whole = m;
+            const std::int64_t r = passes.radix(pass), length = m;
             m /= r;
             for (std::int64_t p = 0; p < m; ++p)
-                for (std::int64_t k = 1; k < r; ++k) append(all, turn(p * k, whole));
+                for (std::int64_t k = 1; k < r; ++k) append(all, root_of_unity(p * k, length));
         }
         return all;
     });
@@ -143,8 +143,8 @@ View fft_segment_table(const Device& device, DType dtype, std::int64_t n, std::i
         std::vector<double> all;
         const auto rows = [&](std::int64_t count, std::int64_t step) {
             for (std::int64_t k = 0; k < count; ++k) {
-                for (std::int64_t p = 0; p < m; ++p) all.push_back(turn(p * k * step, n * m).real());
-                for (std::int64_t p = 0; p < m; ++p) all.push_back(turn(p * k * step, n * m).imag());
+                for (std::int64_t p = 0; p < m; ++p) all.push_back(root_of_unity(p * k * step, n * m).real());
+                for (std::int64_t p = 0; p < m; ++p) all.push_back(root_of_unity(p * k * step, n * m).imag());
             }
         };
         rows(block, 1);
@@ -157,8 +157,8 @@ View fft_row_table(const Device& device, DType dtype, std::int64_t n, std::int64
     return cached(device, {Table::rows, dtype, n, lanes, 0}, [&] {
         std::vector<double> all;
         for (std::int64_t k = 0; k < n / lanes; ++k) {
-            for (std::int64_t b = 0; b < lanes; ++b) all.push_back(turn(b * k, n).real());
-            for (std::int64_t b = 0; b < lanes; ++b) all.push_back(turn(b * k, n).imag());
+            for (std::int64_t b = 0; b < lanes; ++b) all.push_back(root_of_unity(b * k, n).real());
+            for (std::int64_t b = 0; b < lanes; ++b) all.push_back(root_of_unity(b * k, n).imag());
         }
         return all;
     });
@@ -167,7 +167,7 @@ View fft_row_table(const Device& device, DType dtype, std::int64_t n, std::int64
 View fft_circle_table(const Device& device, DType dtype, std::int64_t n, std::int64_t count) {
     return cached(device, {Table::circle, dtype, n, count, 0}, [&] {
         std::vector<double> all;
-        for (std::int64_t k = 0; k < count; ++k) append(all, turn(k, n));
+        for (std::int64_t k = 0; k < count; ++k) append(all, root_of_unity(k, n));
         return all;
     });
 }

@@ -25,7 +25,7 @@ struct Sizes {
 /// Type of a move: an element, or several adjacent ones.
 struct Unit {
     std::int64_t bytes;
-    const char *type, *missing;
+    const char *type, *fill_value;
 };
 constexpr Unit kUnits[] = {{16, "uint4", "((uint4)(low, high, low, high))"},
                            {8, "ulong", "((ulong)high << 32 | low)"},
@@ -50,13 +50,13 @@ std::uint64_t bits_of(DType dtype, double number) {
     }
 }
 
-void launch_gather(const char* name, Sizes sizes, const Unit& unit, const View& x, const View& places, const View& out,
-                   double missing) {
+void launch_gather(const char* name, Sizes sizes, const Unit& unit, const View& x, const View& indices, const View& out,
+                   double fill_value) {
     const Device device = out.device();
     const bool simd = is_simd(device);
     Defines defines;
-    defines.set(form_macro(simd), 1).set("PLACE", cl_type(places.dtype));
-    defines.set("UNIT", unit.type).set("MISSING", unit.missing);
+    defines.set(form_macro(simd), 1).set("INDEX_TYPE", cl_type(indices.dtype));
+    defines.set("UNIT", unit.type).set("FILL_VALUE", unit.fill_value);
     const Kernel kernel(device, {"gather.cl", name, defines});
     const std::int64_t pairs = sizes.outer * sizes.taken;
     sizes.each = rows_each(device, pairs, sizes.inner);
@@ -69,52 +69,54 @@ void launch_gather(const char* name, Sizes sizes, const Unit& unit, const View& 
         const auto bytes = static_cast<std::int64_t>(size_of(view.dtype));
         return BufferArgument{view.buffer, view.offset * bytes / unit.bytes, to_size(unit.bytes)};
     };
-    const std::uint64_t bits = bits_of(out.dtype, missing);
+    const std::uint64_t bits = bits_of(out.dtype, fill_value);
     launch(kernel, range,
-           {sizes, units_of(x), places.argument(), units_of(out), static_cast<std::uint32_t>(bits),
+           {sizes, units_of(x), indices.argument(), units_of(out), static_cast<std::uint32_t>(bits),
             static_cast<std::uint32_t>(bits >> 32)});
 }
 
 }  // namespace
 
-void gather(std::string_view function, const View& x, const View& places, const View& out, double missing) {
-    require_indices(function, "the places", places);
-    require_elements(function, "x", x, places);
-    require_elements(function, "out", out, places);
+void gather(std::string_view function, const View& x, const View& indices, const View& out, double fill_value) {
+    require_indices(function, "the indices", indices);
+    require_elements(function, "x", x, indices);
+    require_elements(function, "out", out, indices);
     require_alike(function, "x", x, "out", out);
-    if (x.rank() == 2 && places.rank() == 2 && out.rank() == 2) {
+    if (x.rank() == 2 && indices.rank() == 2 && out.rank() == 2) {
         const auto rows = [](const View& view) { return reshaped(view, {view.shape[0], view.shape[1], 1}); };
-        return gather(function, rows(x), rows(places), rows(out), missing);
+        return gather(function, rows(x), rows(indices), rows(out), fill_value);
     }
     require_rank(function, "x", x, 3, "outer, size, inner");
-    require_rank(function, "the places", places, 3, "outer, taken, inner");
-    require_shape(function, "the places", places, {x.shape[0], places.shape[1], x.shape[2]});
-    require_shape(function, "out", out, places.shape);
+    require_rank(function, "the indices", indices, 3, "outer, taken, inner");
+    require_shape(function, "the indices", indices, {x.shape[0], indices.shape[1], x.shape[2]});
+    require_shape(function, "out", out, indices.shape);
     if (out.numel() == 0) return;
-    if (x.numel() == 0) return fill(out, is_floating(out.dtype) ? missing : 0);
-    const WorkScope work("gather", work_each(0, out, out, places));
+    if (x.numel() == 0) return fill(out, is_floating(out.dtype) ? fill_value : 0);
+    const WorkScope work("gather", work_each(0, out, out, indices));
     const auto bytes = static_cast<std::int64_t>(size_of(x.dtype));
     const Unit* unit = std::ranges::find(kUnits, bytes, &Unit::bytes);
-    launch_gather("gather", {x.shape[0], places.shape[1], x.shape[1], x.shape[2], 1}, *unit, x, places, out, missing);
+    launch_gather("gather", {x.shape[0], indices.shape[1], x.shape[1], x.shape[2], 1}, *unit, x, indices, out,
+                  fill_value);
 }
 
-void gather_rows(std::string_view function, const View& table, const View& numbers, const View& out, double missing) {
-    require_indices(function, "the indices", numbers);
-    require_elements(function, "the table", table, numbers);
-    require_elements(function, "out", out, numbers);
+void gather_rows(std::string_view function, const View& table, const View& indices, const View& out,
+                 double fill_value) {
+    require_indices(function, "the indices", indices);
+    require_elements(function, "the table", table, indices);
+    require_elements(function, "out", out, indices);
     require_alike(function, "the table", table, "out", out);
     require_rank(function, "the table", table, 2, "V, D");
-    require_rank(function, "the indices", numbers, 1, "N");
-    require_shape(function, "out", out, {numbers.shape[0], table.shape[1]});
+    require_rank(function, "the indices", indices, 1, "N");
+    require_shape(function, "out", out, {indices.shape[0], table.shape[1]});
     if (out.numel() == 0) return;
-    if (table.numel() == 0) return fill(out, is_floating(out.dtype) ? missing : 0);
-    const WorkScope work("gather_rows", work_each(0, out, out, numbers));
+    if (table.numel() == 0) return fill(out, is_floating(out.dtype) ? fill_value : 0);
+    const WorkScope work("gather_rows", work_each(0, out, out, indices));
     // The widest type that divides the length and the offset of whole rows.
     const auto bytes = static_cast<std::int64_t>(size_of(table.dtype));
     const std::int64_t row = table.shape[1] * bytes, starts = table.offset * bytes | out.offset * bytes | row;
     const Unit* unit = std::ranges::find_if(kUnits, [&](const Unit& item) { return starts % item.bytes == 0; });
-    const Sizes sizes{1, numbers.shape[0], table.shape[0], row / unit->bytes, 1};
-    launch_gather(sizes.inner == 1 ? "gather" : "gather_rows", sizes, *unit, table, numbers, out, missing);
+    const Sizes sizes{1, indices.shape[0], table.shape[0], row / unit->bytes, 1};
+    launch_gather(sizes.inner == 1 ? "gather" : "gather_rows", sizes, *unit, table, indices, out, fill_value);
 }
 
 }  // namespace declivity::ops

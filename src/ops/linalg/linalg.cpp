@@ -19,16 +19,16 @@
 namespace declivity::ops {
 namespace {
 
-constexpr std::int64_t kMaxGroup = 256;  // work-items of a matrix, simt
-constexpr std::int64_t kMaxTeam = 32;    // of two rows of it
+constexpr std::int64_t kMaxGroup = 256;        // work-items of a matrix, simt
+constexpr std::int64_t kMaxItemsPerPair = 32;  // work-items per pair of rows
 
 void check(std::string_view function, std::string_view name, const View& a) {
     if (a.dtype != DType::f32 && a.dtype != DType::f64)
         throw TypeError(fmt::format("{}: expected f32 or f64 as {}, got {}", function, name, name_of(a.dtype)));
     require_rank(function, name, a, 3, "batch, rows, columns");
     require_dense(function, name, a);
-    constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
-    if (a.shape[1] >= most || a.shape[2] >= most)
+    constexpr std::int64_t limit = std::numeric_limits<std::int32_t>::max();
+    if (a.shape[1] >= limit || a.shape[2] >= limit)
         throw ShapeError(fmt::format("{}: expected fewer than 2^31 rows and columns, got {}", function, a.shape.str()));
 }
 
@@ -56,14 +56,14 @@ GroupKernel kernel_for(const View& a, std::int64_t n, std::string_view file, std
     });
 }
 
-Range one_group_each(const View& a, std::size_t group) {
+Range group_per_matrix(const View& a, std::size_t group) {
     return {.global = {to_size(a.shape[0]) * group, 1, 1}, .local = {group, 1, 1}};
 }
 
 /// The work, of about `each` multiplications and additions for each matrix.
-Work work_of(double each, const View& a, const View& more) {
+Work work_of(double each, const View& a, const View& other) {
     return {.flops = each * static_cast<double>(a.shape[0]),
-            .bytes = bytes_of(a) + bytes_of(more),
+            .bytes = bytes_of(a) + bytes_of(other),
             .f64 = a.dtype == DType::f64};
 }
 
@@ -71,18 +71,18 @@ double cube(double rows, double columns) { return rows * columns * std::min(rows
 double cube_of(const View& a) { return cube(static_cast<double>(a.shape[1]), static_cast<double>(a.shape[2])); }
 
 /// Returns whether the matrices are empty; results of one number for each matrix are then 0.
-bool is_nothing(const View& a, const View& each) {
+bool is_empty(const View& a, const View& each) {
     if (a.numel() > 0) return false;
     if (each.buffer && each.numel() > 0) fill(each, 0);
     return true;
 }
 
-/// Checks that the driver supports loops of about `all` iterations, divided over the work-items of a group
+/// Checks that the driver supports loops of about `iterations` steps, divided over the work-items of a group
 /// (limited_loops).
 /// @throws Unsupported
-void check_loop_limit(std::string_view function, const View& a, double all, std::size_t group) {
-    constexpr double most = 65535;
-    if (all / static_cast<double>(group) <= most || is_simd(a.device())) return;
+void check_loop_limit(std::string_view function, const View& a, double iterations, std::size_t group) {
+    constexpr double limit = 65535;
+    if (iterations / static_cast<double>(group) <= limit || is_simd(a.device())) return;
     if (!has_fault(a.device(), driver_fault("limited_loops"))) return;
     throw Unsupported(
         fmt::format("{}: expected a driver without a loop limit, got {}, where the loops of a kernel end after "
@@ -90,20 +90,20 @@ void check_loop_limit(std::string_view function, const View& a, double all, std:
                     function, a.device().info().name, a.shape[1], a.shape[2]));
 }
 
-struct Nothing {};
+struct NoAttributes {};
 
-EpilogueFused launch_cholesky(const OperationViews& views, const Nothing&) {
+EpilogueFused launch_cholesky(const OperationViews& views, const NoAttributes&) {
     const View& a = views.in(0);
-    if (is_nothing(a, views.out(1))) return EpilogueFused::no;
+    if (is_empty(a, views.out(1))) return EpilogueFused::no;
     const WorkScope work("cholesky", work_of(cube_of(a) / 3, a, views.out(0)));
     const auto [kernel, group] = kernel_for(a, a.shape[1], "cholesky.cl", "cholesky");
     check_loop_limit("linalg::cholesky", a, cube_of(a) / 2, group);
-    launch(kernel, one_group_each(a, group),
+    launch(kernel, group_per_matrix(a, group),
            {narrow(a.shape[1]), a.argument(), views.out(0).argument(), views.out(1).argument()});
     return EpilogueFused::no;
 }
 
-EpilogueFused launch_triangular_solve(const OperationViews& views, const TriangularSolve& how) {
+EpilogueFused launch_triangular_solve(const OperationViews& views, const TriangularSolve& options) {
     const View &a = views.in(0), &b = views.in(1);
     if (b.numel() == 0) return EpilogueFused::no;
     const std::int64_t n = b.shape[1], k = b.shape[2];
@@ -112,37 +112,39 @@ EpilogueFused launch_triangular_solve(const OperationViews& views, const Triangu
     const bool simd = is_simd(device);
     // Work-items share nothing; GROUP only selects vectors of columns (1) or single columns (2).
     Defines defines = defines_of(a.dtype, simd ? 1 : 2);
-    defines.set("UPPER", how.upper ? 1 : 0).set("TRANSPOSED", how.transposed ? 1 : 0).set("UNIT", how.unit ? 1 : 0);
+    defines.set("UPPER", options.upper ? 1 : 0)
+        .set("TRANSPOSED", options.transposed ? 1 : 0)
+        .set("UNIT_DIAGONAL", options.unit ? 1 : 0);
     const Kernel kernel(device, {"triangular_solve.cl", "triangular_solve", defines});
     const std::int64_t blocks = simd ? ceil_div(k, vector_lanes(a.dtype)) : k;
-    const std::size_t most = simd ? 1 : std::min<std::size_t>(64, kernel.max_work_group());
-    const std::size_t group = std::min(most, to_size(power_of_two_up_to(2 * blocks - 1)));
+    const std::size_t limit = simd ? 1 : std::min<std::size_t>(64, kernel.max_work_group());
+    const std::size_t group = std::min(limit, to_size(power_of_two_up_to(2 * blocks - 1)));
     launch(kernel, {.global = {round_up(to_size(blocks), group), to_size(b.shape[0]), 1}, .local = {group, 1, 1}},
            {narrow(n), k, a.argument(), b.argument(), views.out(0).argument()});
     return EpilogueFused::no;
 }
 
-EpilogueFused launch_lu(const OperationViews& views, const Nothing&) {
+EpilogueFused launch_lu(const OperationViews& views, const NoAttributes&) {
     const View& a = views.in(0);
     if (a.numel() == 0) {
         // The permutation is the identity.
         const View& rows = views.out(2);
         for (std::int64_t i = 0; i < rows.shape[1] && rows.numel() > 0; ++i)
             fill(sliced(rows, 1, i, 1), static_cast<std::int64_t>(i));
-        (void)is_nothing(a, views.out(3));
+        (void)is_empty(a, views.out(3));
         return EpilogueFused::no;
     }
     const WorkScope work("lu_factor", work_of(cube_of(a) * 2 / 3, a, views.out(0)));
     const auto [kernel, group] = kernel_for(a, std::max(a.shape[1], a.shape[2]), "lu.cl", "lu_factor");
     check_loop_limit("linalg::lu_factor", a, cube_of(a) * 3 / 4, group);
-    launch(kernel, one_group_each(a, group),
+    launch(kernel, group_per_matrix(a, group),
            {narrow(a.shape[1]), narrow(a.shape[2]), local_memory(static_cast<std::int64_t>(group), a.dtype),
             LocalMemory{group * sizeof(std::int32_t)}, a.argument(), views.out(0).argument(), views.out(1).argument(),
             views.out(2).argument(), views.out(3).argument()});
     return EpilogueFused::no;
 }
 
-EpilogueFused launch_lu_rows(const OperationViews& views, const Nothing&) {
+EpilogueFused launch_lu_rows(const OperationViews& views, const NoAttributes&) {
     const View &pivots = views.in(0), &rows = views.out(0);
     if (rows.numel() == 0) return EpilogueFused::no;
     const WorkScope work("lu_factor", work_each(0, pivots, rows));
@@ -152,19 +154,19 @@ EpilogueFused launch_lu_rows(const OperationViews& views, const Nothing&) {
     return EpilogueFused::no;
 }
 
-EpilogueFused launch_qr_factor(const OperationViews& views, const Nothing&) {
+EpilogueFused launch_qr_factor(const OperationViews& views, const NoAttributes&) {
     const View& a = views.in(0);
     if (a.numel() == 0) return EpilogueFused::no;
     const WorkScope work("qr", work_of(cube_of(a) * 2, a, views.out(0)));
     const auto [kernel, group] = kernel_for(a, std::max(a.shape[1], a.shape[2]), "qr.cl", "qr_factor");
     check_loop_limit("linalg::qr", a, cube_of(a) * 3 / 2, group);
-    launch(kernel, one_group_each(a, group),
+    launch(kernel, group_per_matrix(a, group),
            {narrow(a.shape[1]), narrow(a.shape[2]), local_memory(static_cast<std::int64_t>(group), a.dtype),
             a.argument(), views.out(0).argument(), views.out(1).argument()});
     return EpilogueFused::no;
 }
 
-EpilogueFused launch_qr_form(const OperationViews& views, const Nothing&) {
+EpilogueFused launch_qr_form(const OperationViews& views, const NoAttributes&) {
     const View &work_view = views.in(0), &q = views.out(0);
     if (q.numel() == 0) return EpilogueFused::no;
     if (work_view.numel() == 0) {  // no reflections
@@ -176,7 +178,7 @@ EpilogueFused launch_qr_form(const OperationViews& views, const Nothing&) {
     const WorkScope work("qr", work_of(cube_of(q) * 2, work_view, q));
     const auto [kernel, group] = kernel_for(work_view, q.shape[2], "qr.cl", "qr_form");
     check_loop_limit("linalg::qr", q, cube_of(q) * 3 / 2, group);
-    launch(kernel, one_group_each(work_view, group),
+    launch(kernel, group_per_matrix(work_view, group),
            {narrow(work_view.shape[1]), narrow(work_view.shape[2]), narrow(q.shape[2]), work_view.argument(),
             views.in(1).argument(), q.argument()});
     return EpilogueFused::no;
@@ -196,26 +198,26 @@ EpilogueFused launch_jacobi(const OperationViews& views, const Jacobi& jacobi) {
     const Device device = a.device();
     const std::int64_t n = a.shape[1], m = a.shape[2], pairs = ceil_div(n, 2);
     const WorkScope work(jacobi.symmetric ? "eigh" : "svd", work_of(cube_of(a) * 60, a, values));
-    const bool keeps = jacobi.vectors || jacobi.symmetric;
-    const View g = View::make(device, a.dtype, a.shape), found = View::make(device, a.dtype, values.shape);
-    const View v = keeps ? View::make(device, a.dtype, {a.shape[0], n, n}) : found;
-    const std::size_t wanted = group_for(device, pairs * 2);
-    const auto [kernel, group] = kernel_of_group(device, wanted, [&](std::size_t items) {
-        const std::int64_t team =
+    const bool needs_vectors = jacobi.vectors || jacobi.symmetric;
+    const View g = View::make(device, a.dtype, a.shape), unsorted = View::make(device, a.dtype, values.shape);
+    const View v = needs_vectors ? View::make(device, a.dtype, {a.shape[0], n, n}) : unsorted;
+    const std::size_t max_group = group_for(device, pairs * 2);
+    const auto [kernel, group] = kernel_of_group(device, max_group, [&](std::size_t items) {
+        const std::int64_t items_per_pair =
             std::clamp<std::int64_t>(static_cast<std::int64_t>(items) / power_of_two_up_to(2 * pairs - 1), 1,
-                                     std::min(kMaxTeam, static_cast<std::int64_t>(items)));
+                                     std::min(kMaxItemsPerPair, static_cast<std::int64_t>(items)));
         Defines defines = defines_of(a.dtype, items);
         defines.set("SYMMETRIC", jacobi.symmetric ? 1 : 0).set("UPPER", jacobi.upper ? 1 : 0);
-        defines.set("VECTORS", jacobi.vectors ? 1 : 0).set("TEAM", team);
+        defines.set("VECTORS", jacobi.vectors ? 1 : 0).set("ITEMS_PER_PAIR", items_per_pair);
         return Kernel(device, {"jacobi.cl", "jacobi", defines});
     });
     // Sixteen sweeps over all pairs, six products or rotations of rows each.
     check_loop_limit(jacobi.symmetric ? "linalg::eigh" : "linalg::svd", a, cube_of(a) * 48, group);
-    const View& right = jacobi.vectors ? views.out(1) : found;
-    const View& left = jacobi.vectors && !jacobi.symmetric ? views.out(2) : found;
-    launch(kernel, one_group_each(a, group),
+    const View& right = jacobi.vectors ? views.out(1) : unsorted;
+    const View& left = jacobi.vectors && !jacobi.symmetric ? views.out(2) : unsorted;
+    launch(kernel, group_per_matrix(a, group),
            {narrow(m), narrow(n), local_memory(3 * static_cast<std::int64_t>(group), a.dtype), a.argument(),
-            g.argument(), v.argument(), found.argument(), values.argument(), left.argument(), right.argument()});
+            g.argument(), v.argument(), unsorted.argument(), values.argument(), left.argument(), right.argument()});
     return EpilogueFused::no;
 }
 
@@ -224,7 +226,7 @@ struct MatrixStrides {
 };
 MatrixStrides strides_of(const View& view) { return {view.strides[0], view.strides[1], view.strides[2]}; }
 
-EpilogueFused launch_matmul_of_integers(const OperationViews& views, const Nothing&) {
+EpilogueFused launch_integer_matmul(const OperationViews& views, const NoAttributes&) {
     const View &a = views.in(0), &b = views.in(1), &out = views.out(0);
     if (out.numel() == 0) return EpilogueFused::no;
     const std::int64_t m = a.shape[1], k = a.shape[2], n = b.shape[2];
@@ -248,24 +250,24 @@ EpilogueFused launch_matmul_of_integers(const OperationViews& views, const Nothi
 CholeskyResults cholesky(const View& a) {
     check_square("cholesky", "a", a);
     const OperationResults results =
-        operation("cholesky", launch_cholesky, Nothing{},
+        operation("cholesky", launch_cholesky, NoAttributes{},
                   {.reads = {a}, .outputs = {{a.dtype, a.shape}, {DType::i32, {a.shape[0]}}}});
     return {results[0], results[1]};
 }
 
-LazyArray triangular_solve(const View& a, const View& b, const TriangularSolve& how) {
+LazyArray triangular_solve(const View& a, const View& b, const TriangularSolve& options) {
     check_square("triangular_solve", "a", a);
     check("triangular_solve", "b", b);
     require_alike("triangular_solve", "a", a, "b", b);
     require_shape("triangular_solve", "b", b, {a.shape[0], a.shape[1], b.shape[2]});
-    return operation("triangular_solve", launch_triangular_solve, how,
+    return operation("triangular_solve", launch_triangular_solve, options,
                      {.reads = {a, b}, .outputs = {{b.dtype, b.shape}}})[0];
 }
 
 LuResults lu_factor(const View& a) {
     check("lu_factor", "a", a);
     const std::int64_t batch = a.shape[0], m = a.shape[1], n = a.shape[2];
-    const OperationResults results = operation("lu_factor", launch_lu, Nothing{},
+    const OperationResults results = operation("lu_factor", launch_lu, NoAttributes{},
                                                {.reads = {a},
                                                 .outputs = {{a.dtype, a.shape},
                                                             {DType::i32, {batch, std::min(m, n)}},
@@ -280,27 +282,28 @@ LazyArray lu_rows(const View& pivots, std::int64_t m) {
     if (pivots.dtype != DType::i32 || pivots.shape[1] > m)
         throw ValueError(fmt::format("lu_rows: expected at most {} pivots of i32, got {} of {}", m, pivots.shape[1],
                                      name_of(pivots.dtype)));
-    return operation("lu_rows", launch_lu_rows, Nothing{},
+    return operation("lu_rows", launch_lu_rows, NoAttributes{},
                      {.reads = {pivots}, .outputs = {{DType::i32, {pivots.shape[0], m}}}})[0];
 }
 
 QrResults qr_factor(const View& a) {
     check("qr", "a", a);
-    const std::int64_t batch = a.shape[0], least = std::min(a.shape[1], a.shape[2]);
-    const OperationResults results = operation(
-        "qr", launch_qr_factor, Nothing{}, {.reads = {a}, .outputs = {{a.dtype, a.shape}, {a.dtype, {batch, least}}}});
+    const std::int64_t batch = a.shape[0], steps = std::min(a.shape[1], a.shape[2]);
+    const OperationResults results =
+        operation("qr", launch_qr_factor, NoAttributes{},
+                  {.reads = {a}, .outputs = {{a.dtype, a.shape}, {a.dtype, {batch, steps}}}});
     return {results[0], results[1]};
 }
 
 LazyArray qr_form(const View& work, const View& taus, std::int64_t columns) {
     check("qr", "work", work);
     require_dense("qr", "taus", taus);
-    const std::int64_t least = std::min(work.shape[1], work.shape[2]);
+    const std::int64_t steps = std::min(work.shape[1], work.shape[2]);
     require_alike("qr", "work", work, "taus", taus);
-    require_shape("qr", "taus", taus, {work.shape[0], least});
-    if (columns < least || columns > work.shape[1])
-        throw ValueError(fmt::format("qr: expected {} to {} columns, got {}", least, work.shape[1], columns));
-    return operation("qr", launch_qr_form, Nothing{},
+    require_shape("qr", "taus", taus, {work.shape[0], steps});
+    if (columns < steps || columns > work.shape[1])
+        throw ValueError(fmt::format("qr: expected {} to {} columns, got {}", steps, work.shape[1], columns));
+    return operation("qr", launch_qr_form, NoAttributes{},
                      {.reads = {work, taus}, .outputs = {{work.dtype, {work.shape[0], work.shape[1], columns}}}})[0];
 }
 
@@ -336,7 +339,7 @@ LazyArray integer_matmul(const View& a, const View& b) {
     require_rank("matmul", "a", a, 3, "batch, M, K");
     require_rank("matmul", "b", b, 3, "batch, K, N");
     require_shape("matmul", "b", b, {a.shape[0], a.shape[2], b.shape[2]});
-    return operation("matmul", launch_matmul_of_integers, Nothing{},
+    return operation("matmul", launch_integer_matmul, NoAttributes{},
                      {.reads = {a, b}, .outputs = {{a.dtype, {a.shape[0], a.shape[1], b.shape[2]}}}})[0];
 }
 

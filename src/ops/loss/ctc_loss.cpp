@@ -33,19 +33,21 @@ Kernel kernel_of(const char* name, const View& like) {
 /// One sequence for each work-item, or for each work-group with one work-item for each state, as far as they suffice.
 Range along_sequences(const Kernel& kernel, const View& like, const Sizes& sizes) {
     if (is_simd(like.device())) return {.global = {to_size(sizes.sequences), 1, 1}, .local = {1, 1, 1}};
-    const std::int64_t most = std::min<std::int64_t>(kSimtGroup, static_cast<std::int64_t>(kernel.max_work_group()));
-    const auto group = to_size(power_of_two_up_to(std::min(most, 2 * (2 * sizes.labels + 1) - 1)));
+    const std::int64_t max_items =
+        std::min<std::int64_t>(kSimtGroup, static_cast<std::int64_t>(kernel.max_work_group()));
+    const auto group = to_size(power_of_two_up_to(std::min(max_items, 2 * (2 * sizes.labels + 1) - 1)));
     return {.global = {group, to_size(sizes.sequences), 1}, .local = {group, 1, 1}};
 }
 
 Range of_steps(const Kernel& kernel, const View& like, const Sizes& sizes) {
     const std::size_t steps = to_size(sizes.steps), sequences = to_size(sizes.sequences);
     if (is_simd(like.device())) return {.global = {steps, sequences, 1}, .local = {1, 1, 1}};
-    const std::int64_t most = std::min<std::int64_t>(64, static_cast<std::int64_t>(kernel.max_work_group()));
-    const std::int64_t across = power_of_two_up_to(std::min(most, sizes.labels + 1)),
-                       down = power_of_two_up_to(most / across);
-    return {.global = {round_up(to_size(sizes.labels + 1), to_size(across)), round_up(steps, to_size(down)), sequences},
-            .local = {to_size(across), to_size(down), 1}};
+    const std::int64_t max_items = std::min<std::int64_t>(64, static_cast<std::int64_t>(kernel.max_work_group()));
+    const std::int64_t group_columns = power_of_two_up_to(std::min(max_items, sizes.labels + 1)),
+                       group_rows = power_of_two_up_to(max_items / group_columns);
+    return {.global = {round_up(to_size(sizes.labels + 1), to_size(group_columns)),
+                       round_up(steps, to_size(group_rows)), sequences},
+            .local = {to_size(group_columns), to_size(group_rows), 1}};
 }
 
 void check(std::string_view function, const CtcOperands& operands) {
@@ -121,11 +123,11 @@ CtcResults ctc_loss(const CtcOperands& operands) {
     check("ctc_loss", operands);
     const View& x = operands.log_probs;
     const std::int64_t steps = x.shape[0], sequences = x.shape[1], labels = operands.targets.shape[1];
-    const OperationResults made =
+    const OperationResults results =
         operation("ctc_loss", launch_forward, Attributes{operands.blank},
                   {.reads = {x, operands.targets, operands.input_lengths, operands.target_lengths},
                    .outputs = {{x.dtype, {sequences}}, {x.dtype, {sequences, steps, 2 * labels + 1}}}});
-    return {made[0], made[1]};
+    return {results[0], results[1]};
 }
 
 LazyArray ctc_loss_backward(const CtcOperands& operands, const View& alphas, const View& losses, const View& gradient) {

@@ -60,11 +60,11 @@ EpilogueFused multiply_and_add(const View& a, const View& b, const View& bias, c
                                const Epilogue& epilogue, OperandUse right) {
     const Expression result = Expression::apply(
         Function::add, std::array{Expression::operator_result(out.dtype, out.shape), Expression(bias)});
-    const Expression all = epilogue ? with_result(expression_of(epilogue), result) : result;
-    const bool together = fits_one_kernel(all);
-    const Epilogue first = epilogue_of(together ? all : result);
+    const Expression combined = epilogue ? with_result(expression_of(epilogue), result) : result;
+    const bool fused = fits_one_kernel(combined);
+    const Epilogue first = epilogue_of(fused ? combined : result);
     if (multiply(a, b, out, first, right) == EpilogueFused::no) apply_epilogue(first, out);
-    return EpilogueFused{together};
+    return EpilogueFused{fused};
 }
 
 }  // namespace

@@ -71,7 +71,7 @@ std::size_t scratch_for(const MatmulProblem& problem, const MatmulOperands& oper
     cl_command_queue queue = interop::compute_queue(device);
     const interop::RawBuffer in[] = {interop::raw(operands.a.buffer), interop::raw(operands.b.buffer),
                                      interop::raw(operands.out.buffer)};
-    std::size_t most = 0;
+    std::size_t max_bytes = 0;
     for (std::int64_t batch = 0; batch < std::min<std::int64_t>(problem.batch, 2); ++batch)
         for (const std::size_t moved : {std::size_t{0}, elsewhere}) {
             std::size_t bytes = 0;
@@ -80,9 +80,9 @@ std::size_t scratch_for(const MatmulProblem& problem, const MatmulOperands& oper
                                                  second.start(in[1], batch) + moved, b.leading,
                                                  result.start(in[2], batch) + moved, sizes.n, &queue, bytes),
                   device);
-            most = std::max(most, bytes);
+            max_bytes = std::max(max_bytes, bytes);
         }
-    return most;
+    return max_bytes;
 }
 
 template <class T>

@@ -35,14 +35,14 @@ struct GemmShape {
 /// The tile of least cost: multiply-adds and loads of vectors, two at a time each; work beyond the edges is wasted.
 Tile choose_tile(const VectorForm& form, std::int64_t m, std::int64_t n) {
     Tile best = kTiles.back();
-    double least = std::numeric_limits<double>::infinity();
+    double min_cost = std::numeric_limits<double>::infinity();
     for (const Tile& tile : kTiles) {
         if (tile.rows * tile.columns + tile.columns + 1 > form.registers) continue;
         const auto tiles = static_cast<double>(ceil_div(m, tile.rows) * ceil_div(n, tile.columns));
         const double cost =
             tiles * static_cast<double>(std::max(tile.rows * tile.columns, tile.rows + tile.columns) + 2);
-        if (cost >= least) continue;
-        least = cost;
+        if (cost >= min_cost) continue;
+        min_cost = cost;
         best = tile;
     }
     return best;
@@ -55,8 +55,8 @@ void multiply(const MatmulProblem& problem, const MatmulOperands& operands) {
     const VectorForm form = vector_form(device, out.dtype);
     const Tile tile = choose_tile(form, m, n);
     const std::int64_t row_tiles = ceil_div(m, tile.rows), column_tiles = ceil_div(n, tile.columns);
-    const std::int64_t wanted = std::int64_t{device.info().compute_units} * kGroupsPerUnit;
-    const std::int64_t parts = std::clamp<std::int64_t>(wanted / (column_tiles * batch), 1, row_tiles);
+    const std::int64_t target_groups = std::int64_t{device.info().compute_units} * kGroupsPerUnit;
+    const std::int64_t parts = std::clamp<std::int64_t>(target_groups / (column_tiles * batch), 1, row_tiles);
     const std::int64_t each = ceil_div(row_tiles, parts);
     const GemmShape product{.m = m,
                             .n = n,
@@ -76,7 +76,7 @@ void multiply(const MatmulProblem& problem, const MatmulOperands& operands) {
            {{static_cast<std::size_t>(column_tiles), static_cast<std::size_t>(ceil_div(row_tiles, each)),
              static_cast<std::size_t>(batch)},
             {1, 1, 1}},
-           arguments.behind({product, a.argument(), b.argument(), out.argument()}));
+           arguments.append_to({product, a.argument(), b.argument(), out.argument()}));
 }
 
 class MatmulDot final : public MatmulStrategy {

@@ -27,38 +27,39 @@ void multiply(const MatmulProblem& problem, const MatmulOperands& operands) {
     const auto& [a, b, out, epilogue] = operands;
     const std::int64_t batch = problem.batch, m = problem.m, n = problem.n, k = problem.k;
     const Device device = out.device();
-    const bool few_rows = m <= n;
-    const View &matrix = few_rows ? b : a, &vectors = few_rows ? a : b;
+    const bool is_row_vector = m <= n;
+    const View &matrix = is_row_vector ? b : a, &vectors = is_row_vector ? a : b;
     // The stride of an axis of one element is arbitrary.
-    const auto stride = [](std::int64_t size, std::int64_t said) { return size == 1 ? 0 : said; };
+    const auto stride = [](std::int64_t size, std::int64_t size_stride) { return size == 1 ? 0 : size_stride; };
     const OperandStrides a_strides{
         .batch = stride(batch, a.strides[0]), .across = stride(m, a.strides[1]), .along = a.strides[2]};
     const OperandStrides b_strides{
         .batch = stride(batch, b.strides[0]), .across = stride(n, b.strides[2]), .along = b.strides[1]};
-    Gemv d{.lines = few_rows ? n : m,
+    Gemv d{.lines = is_row_vector ? n : m,
            .k = k,
            .batch = batch,
            .each = k,
-           .matrix = few_rows ? b_strides : a_strides,
-           .vectors = few_rows ? a_strides : b_strides,
+           .matrix = is_row_vector ? b_strides : a_strides,
+           .vectors = is_row_vector ? a_strides : b_strides,
            .out_matrix = m * n,
-           .out_line = few_rows ? 1 : n,
-           .out_vector = few_rows ? n : 1,
+           .out_line = is_row_vector ? 1 : n,
+           .out_vector = is_row_vector ? n : 1,
            .blocks = 1,
-           .lines_are_columns = few_rows ? 1 : 0,
+           .lines_are_columns = is_row_vector ? 1 : 0,
            .lanes = 1,
            .lane_stride = 1};
-    const std::int64_t few = few_rows ? m : n;
+    const std::int64_t vector_count = is_row_vector ? m : n;
     const bool across =
         d.matrix.across == 1 && d.matrix.along != 1;  // adjacent elements in memory belong to adjacent lines
     const auto by_four = [](const OperandStrides& strides) {
         return strides.along == 1 && strides.across % 4 == 0 && strides.batch % 4 == 0;
     };
-    const bool wide = k % 4 == 0 && by_four(d.matrix) && by_four(d.vectors) && begins_aligned(a) && begins_aligned(b);
+    const bool vectorised =
+        k % 4 == 0 && by_four(d.matrix) && by_four(d.vectors) && begins_aligned(a) && begins_aligned(b);
 
     const auto defines_for = [&](const View& to) {
         Defines defines = storage_defines(a.dtype, to.dtype);
-        defines.set("FEW", few).set("WIDTH", wide ? 4 : 1);
+        defines.set("VECTORS", vector_count).set("WIDTH", vectorised ? 4 : 1);
         return defines;
     };
     Defines with_activation = defines_for(out);
@@ -72,17 +73,18 @@ void multiply(const MatmulProblem& problem, const MatmulOperands& operands) {
     d.lane_stride = group.stride_argument();
     d.blocks = ceil_div(d.lines, group.rows);
     // Split-K if the lines alone would leave compute units idle.
-    const std::int64_t wanted = std::int64_t{device.info().compute_units} * kSimtGroupsPerUnit, step = 4 * group.lanes;
-    const std::int64_t most =
-        std::clamp<std::int64_t>(wanted / (d.blocks * batch), 1, std::max<std::int64_t>(1, k / (step * kSimtWork)));
-    d.each = ceil_div(ceil_div(k, most), step) * step;
+    const std::int64_t target_groups = std::int64_t{device.info().compute_units} * kSimtGroupsPerUnit,
+                       step = 4 * group.lanes;
+    const std::int64_t max_parts = std::clamp<std::int64_t>(target_groups / (d.blocks * batch), 1,
+                                                            std::max<std::int64_t>(1, k / (step * kSimtWork)));
+    d.each = ceil_div(ceil_div(k, max_parts), step) * step;
     const std::int64_t parts = ceil_div(k, d.each);
     const View to = parts == 1 ? out : View::make(device, compute_type(out.dtype), {parts, batch, m, n});
     if (parts > 1) kernel = kernel_of(defines_for(to));
     const EpilogueArguments arguments(parts == 1 ? epilogue : KernelEpilogue{}, a);
     launch(kernel, {to_size(d.blocks * batch * parts) * group.items(), group.items()},
-           arguments.behind({d, LocalMemory{group.items() * size_of(compute_type(out.dtype))}, matrix.argument(),
-                             vectors.argument(), to.argument()}));
+           arguments.append_to({d, LocalMemory{group.items() * size_of(compute_type(out.dtype))}, matrix.argument(),
+                                vectors.argument(), to.argument()}));
     if (parts > 1) matmul_reduce(to, out, epilogue);
 }
 

@@ -48,9 +48,9 @@ void multiply_panels(const View& a, const View& b, const View& out, std::int64_t
     const std::int64_t batch = out.shape[0], m = out.shape[1], n = out.shape[2];
     const std::int64_t a_panels = ceil_div(m, tile.rows), b_panels = ceil_div(n, columns);
     std::int64_t rows_each = std::min(kMaxRowPanels, a_panels), columns_each = std::min(kMaxColumnPanels, b_panels);
-    const std::int64_t wanted = std::int64_t{device.info().compute_units} * kGroupsPerUnit;
+    const std::int64_t target_groups = std::int64_t{device.info().compute_units} * kGroupsPerUnit;
     const auto groups = [&] { return ceil_div(a_panels, rows_each) * ceil_div(b_panels, columns_each) * batch; };
-    while (groups() < wanted && rows_each + columns_each > 2)
+    while (groups() < target_groups && rows_each + columns_each > 2)
         if (rows_each >= columns_each) rows_each = ceil_div(rows_each, 2);
         else columns_each = ceil_div(columns_each, 2);
     const GemmShape product{.m = m,
@@ -74,7 +74,7 @@ void multiply_panels(const View& a, const View& b, const View& out, std::int64_t
     const auto size = [](std::int64_t value) { return static_cast<std::size_t>(value); };
     launch(kernel,
            {{size(ceil_div(b_panels, columns_each)), size(ceil_div(a_panels, rows_each)), size(batch)}, {1, 1, 1}},
-           epilogue_arguments.if_any_behind({product, a.argument(), b.argument(), out.argument()}));
+           epilogue_arguments.append_to_if_any({product, a.argument(), b.argument(), out.argument()}));
 }
 
 namespace {
@@ -100,8 +100,8 @@ class MatmulPacked final : public MatmulStrategy {
     [[nodiscard]] std::string_view name() const override { return "packed"; }
 
     [[nodiscard]] bool is_applicable(const MatmulProblem& problem, const Device&) const override {
-        constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
-        return problem.style == KernelStyle::simd && problem.m <= most && problem.n <= most;
+        constexpr std::int64_t limit = std::numeric_limits<std::int32_t>::max();
+        return problem.style == KernelStyle::simd && problem.m <= limit && problem.n <= limit;
     }
     /// Replaces `blocked` with bit-identical results.
     [[nodiscard]] bool is_profitable(const MatmulProblem& problem, const Device& device) const override {

@@ -14,8 +14,9 @@ void matmul_reduce(const View& partials, const View& out, const KernelEpilogue& 
     const Kernel kernel(out.device(), {"matmul_reduce.cl", "matmul_reduce", defines});
     const std::size_t group = std::min(to_size(kSimtGroup), kernel.max_work_group());
     const EpilogueArguments arguments(epilogue, partials);
-    launch(kernel, {round_up(to_size(out.numel()), group), group},
-           arguments.behind({out.numel(), out.shape.back(), partials.shape[0], partials.argument(), out.argument()}));
+    launch(
+        kernel, {round_up(to_size(out.numel()), group), group},
+        arguments.append_to({out.numel(), out.shape.back(), partials.shape[0], partials.argument(), out.argument()}));
 }
 
 }  // namespace declivity::ops

@@ -25,8 +25,8 @@ void multiply(const MatmulProblem& problem, const MatmulOperands& operands) {
     const DType compute = compute_type(a.dtype);
     const VectorForm form = vector_form(device, compute);
     const std::int64_t blocks = ceil_div(problem.n, form.vector),
-                       wanted = std::int64_t{device.info().compute_units} * kGroupsPerUnit,
-                       each = std::max<std::int64_t>(1, blocks * problem.batch / wanted) * form.vector;
+                       target_groups = std::int64_t{device.info().compute_units} * kGroupsPerUnit,
+                       each = std::max<std::int64_t>(1, blocks * problem.batch / target_groups) * form.vector;
     const GemmShape product{.n = problem.n,
                             .k = problem.k,
                             .a_batch = a.strides[0],
@@ -40,7 +40,7 @@ void multiply(const MatmulProblem& problem, const MatmulOperands& operands) {
     const Kernel kernel(device, {"matmul_stream.cl", "matmul_stream", defines});
     const EpilogueArguments arguments(epilogue, a);
     launch(kernel, {{to_size(ceil_div(problem.n, each)), to_size(problem.batch), 1}, {1, 1, 1}},
-           arguments.behind({product, a.argument(), b.argument(), out.argument()}));
+           arguments.append_to({product, a.argument(), b.argument(), out.argument()}));
 }
 
 class MatmulStream final : public MatmulStrategy {

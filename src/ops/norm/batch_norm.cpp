@@ -40,7 +40,7 @@ constexpr std::int64_t kMaxChunks = 65535;  // groups along the second axis that
 /// Layout of the kernel's struct; must match cl_kernels/norm/batch_norm.cl.
 struct Sizes {
     std::int64_t n, c, l;
-    std::int64_t columns, positions, chunk, wide;
+    std::int64_t columns, positions, chunk, channels_each;
 };
 
 /// Partition of a call: the kernel form, columns and chunks.
@@ -52,10 +52,10 @@ struct LaunchConfig {
     std::int64_t splits;
 
     /// Returns whether a work-item or work-group processes a whole channel, so that one fused kernel replaces several.
-    [[nodiscard]] bool whole() const { return splits == 1 && sizes.columns == sizes.c; }
+    [[nodiscard]] bool is_whole() const { return splits == 1 && sizes.columns == sizes.c; }
     /// Returns whether the fused kernel also makes the second pass over the elements.
     [[nodiscard]] bool whole_with_elements() const {
-        return whole() && !(simd && short_planes) && sizes.l * sizes.wide >= kWholePlane;
+        return is_whole() && !(simd && short_planes) && sizes.l * sizes.channels_each >= kWholePlane;
     }
 
     [[nodiscard]] Kernel kernel(const char* name, const KernelEpilogue& epilogue = {}) const {
@@ -64,20 +64,24 @@ struct LaunchConfig {
         defines.set("T", cl_type(dtype)).set(form_macro(simd, short_planes), 1).set("LANES", vector_lanes(dtype));
         defines.set("BLOCK", short_planes ? kColumnBlock : kPlaneBlock)
             .set("COLUMNS", kSimdColumns)
-            .set("MAX_WIDE", kMaxWide);
+            .set("MAX_CHANNELS", kMaxWide);
         return {device, {"batch_norm.cl", name, defines}};
     }
 };
 
 LaunchConfig launch_config_of(const View& x) {
-    LaunchConfig config{
-        .device = x.device(),
-        .dtype = x.dtype,
-        .simd = is_simd(x.device()),
-        .short_planes = false,
-        .sizes =
-            {.n = x.shape[0], .c = x.shape[1], .l = 1, .columns = x.shape[1], .positions = 0, .chunk = 0, .wide = 1},
-        .splits = 1};
+    LaunchConfig config{.device = x.device(),
+                        .dtype = x.dtype,
+                        .simd = is_simd(x.device()),
+                        .short_planes = false,
+                        .sizes = {.n = x.shape[0],
+                                  .c = x.shape[1],
+                                  .l = 1,
+                                  .columns = x.shape[1],
+                                  .positions = 0,
+                                  .chunk = 0,
+                                  .channels_each = 1},
+                        .splits = 1};
     Sizes& sizes = config.sizes;
     for (int axis = 2; axis < x.rank(); ++axis) sizes.l *= x.shape[axis];
     config.short_planes = sizes.l < (config.simd ? kSimdShortPlane : kSimtShortPlane);
@@ -85,9 +89,9 @@ LaunchConfig launch_config_of(const View& x) {
     sizes.positions = sizes.n * sizes.l / (sizes.columns / sizes.c);
     const std::int64_t units = config.device.info().compute_units;
     if (config.simd) {
-        const std::int64_t wide = config.short_planes ? std::min(kSimdColumns, sizes.columns) : 1;
-        config.splits =
-            std::min(units * kSimdItemsPerUnit / ceil_div(sizes.columns, wide), sizes.positions * wide / kSimdWork);
+        const std::int64_t channels_each = config.short_planes ? std::min(kSimdColumns, sizes.columns) : 1;
+        config.splits = std::min(units * kSimdItemsPerUnit / ceil_div(sizes.columns, channels_each),
+                                 sizes.positions * channels_each / kSimdWork);
     } else {
         const RowGroup group = row_group(sizes.columns, sizes.positions, config.short_planes, kSimtGroup);
         config.splits = std::min(units * kSimtGroupsPerUnit / ceil_div(sizes.columns, group.rows),
@@ -97,8 +101,8 @@ LaunchConfig launch_config_of(const View& x) {
     if (config.short_planes) sizes.chunk = std::min(sizes.chunk, kColumnChunk);
     sizes.chunk = std::max(sizes.chunk, ceil_div(sizes.positions, kMaxChunks));
     config.splits = ceil_div(sizes.positions, sizes.chunk);
-    if (config.simd && !config.short_planes && config.whole())
-        sizes.wide =
+    if (config.simd && !config.short_planes && config.is_whole())
+        sizes.channels_each =
             std::clamp<std::int64_t>(std::min(kWideRun / sizes.l, sizes.c / (units * kSimdItemsPerUnit)), 1, kMaxWide);
     return config;
 }
@@ -110,7 +114,8 @@ View parts_of(const LaunchConfig& config) {
 
 /// Launches a kernel over columns, or chunks of them: `arguments` follow the sizes.
 void launch_columns(const LaunchConfig& config, const Kernel& kernel, const std::vector<Argument>& arguments) {
-    const std::int64_t items = ceil_div(config.sizes.columns, config.short_planes ? kSimdColumns : config.sizes.wide);
+    const std::int64_t items =
+        ceil_div(config.sizes.columns, config.short_planes ? kSimdColumns : config.sizes.channels_each);
     launch_rows(kernel,
                 {.device = config.device,
                  .dtype = config.dtype,
@@ -222,16 +227,16 @@ void batch_norm_statistics(const View& x, double eps, const BatchNormRunning& ru
     const WorkScope work("batch_norm_statistics", work_each(3, x));
     const LaunchConfig config = launch_config_of(x);
     const View parts = parts_of(config);
-    const auto behind = [&](std::vector<Argument> first) {
+    const auto with_statistics_arguments = [&](std::vector<Argument> first) {
         return with_statistics(std::move(first), parts, eps, running, mean, scale);
     };
-    if (config.whole()) {
-        launch_columns(config, config.kernel("batch_norm_statistics_whole"), behind({x.argument()}));
+    if (config.is_whole()) {
+        launch_columns(config, config.kernel("batch_norm_statistics_whole"), with_statistics_arguments({x.argument()}));
         return;
     }
     launch_columns(config, config.kernel("batch_norm_statistics"), {x.argument(), parts.argument()});
     launch(config.kernel("batch_norm_combine_statistics"), one_each(config.sizes.c),
-           behind({config.sizes, config.splits}));
+           with_statistics_arguments({config.sizes, config.splits}));
 }
 
 void batch_norm_scale(const View& variance, double eps, const View& scale) {
@@ -245,7 +250,7 @@ void batch_norm_scale(const View& variance, double eps, const View& scale) {
     defines.set("LANES", vector_lanes(variance.dtype))
         .set("BLOCK", kPlaneBlock)
         .set("COLUMNS", kSimdColumns)
-        .set("MAX_WIDE", kMaxWide);
+        .set("MAX_CHANNELS", kMaxWide);
     launch(Kernel(variance.device(), {"batch_norm.cl", "batch_norm_scale", defines}), one_each(variance.shape[0]),
            {real_argument(variance.dtype, eps), variance.argument(), scale.argument()});
 }
@@ -267,18 +272,18 @@ bool is_batch_norm_whole(const View& x) { return x.numel() > 0 && launch_config_
 EpilogueFused launch_batch_norm_whole(const View& x, double eps, const BatchNormRunning& running, const View& mean,
                                       const View& scale, const View& weight, const View& bias, const View& out,
                                       const Epilogue& epilogue) {
-    const auto of_kernel = epilogue ? kernel_epilogue(epilogue, out, EpilogueOf::convolution) : KernelEpilogue{};
+    const auto supported = epilogue ? kernel_epilogue(epilogue, out, EpilogueOf::convolution) : KernelEpilogue{};
     const WorkScope work("batch_norm", work_each(7, x, x, out));
     const LaunchConfig config = launch_config_of(x);
     const std::int32_t affine = (weight.buffer ? 1 : 0) | (bias.buffer ? 2 : 0);
-    const KernelEpilogue behind = of_kernel.value_or(KernelEpilogue{});
+    const KernelEpilogue applied_epilogue = supported.value_or(KernelEpilogue{});
     std::vector<Argument> all =
         with_statistics({affine, x.argument(), or_else(weight, mean), or_else(bias, mean), out.argument()},
                         parts_of(config), eps, running, mean, scale);
-    const EpilogueArguments of_epilogue(behind, out);
-    for (const Argument& argument : of_epilogue.if_any_behind({})) all.push_back(argument);
-    launch_columns(config, config.kernel("batch_norm_whole", behind), all);
-    return EpilogueFused{of_kernel.has_value()};
+    const EpilogueArguments epilogue_arguments(applied_epilogue, out);
+    for (const Argument& argument : epilogue_arguments.append_to_if_any({})) all.push_back(argument);
+    launch_columns(config, config.kernel("batch_norm_whole", applied_epilogue), all);
+    return EpilogueFused{supported.has_value()};
 }
 
 void batch_norm_backward(const View& x, const View& mean, const View& scale, const View& weight, bool of_batch,
@@ -313,7 +318,7 @@ void batch_norm_backward(const View& x, const View& mean, const View& scale, con
                          dbias = bias_gradient.argument();
     const std::int32_t affine = weight.buffer ? 1 : 0, through_statistics = of_batch ? 1 : 0;
     const bool with_elements = config.whole_with_elements() && x_gradient.buffer;
-    if (config.whole()) {
+    if (config.is_whole()) {
         const std::int32_t flags = affine | through_statistics << 1 | (with_elements ? 4 : 0);
         launch_columns(config, config.kernel("batch_norm_backward_whole"),
                        {flags, in, g, means, scales, weights, dweight, dbias, or_else(x_gradient, parts), sums});

@@ -51,8 +51,8 @@ struct CachedFold {
     std::array<From, 3> from;
     std::array<std::uint64_t, 3> versions;
 
-    CachedFold(BatchNormFold made, const FoldedBeside& operands, const std::array<std::uint64_t, 3>& at)
-        : fold(std::move(made)), versions(at) {
+    CachedFold(BatchNormFold fold_result, const FoldedBeside& operands, const std::array<std::uint64_t, 3>& at)
+        : fold(std::move(fold_result)), versions(at) {
         std::ranges::transform(operands, from.begin(), [](const View& view) {
             return From{view.buffer.weak(), view.offset, view.shape, view.dtype};
         });
@@ -98,15 +98,15 @@ BatchNormFold batch_norm_fold(const View& mean, const View& variance, const View
     const DerivedKey key{.offset = static_cast<std::uint64_t>(variance.offset) * size_of(variance.dtype),
                          .bytes = variance.bytes(),
                          .kind = fmt::format("batch_norm_fold {} {}", name_of(variance.dtype), eps)};
-    if (const auto kept = std::static_pointer_cast<const CachedFold>(variance.buffer.derived(key));
-        kept && kept->serves(operands))
-        return kept->fold;
+    if (const auto cached = std::static_pointer_cast<const CachedFold>(variance.buffer.derived(key));
+        cached && cached->serves(operands))
+        return cached->fold;
     const std::uint64_t contents = variance.buffer.contents();
     const auto versions = versions_of(operands);
-    const BatchNormFold made = make_fold(mean, variance, weight, bias, eps);
-    variance.buffer.cache_derived(key, std::make_shared<const CachedFold>(made, operands, versions),
-                                  made.factor.bytes() + made.offset.bytes(), contents);
-    return made;
+    const BatchNormFold fold_result = make_fold(mean, variance, weight, bias, eps);
+    variance.buffer.cache_derived(key, std::make_shared<const CachedFold>(fold_result, operands, versions),
+                                  fold_result.factor.bytes() + fold_result.offset.bytes(), contents);
+    return fold_result;
 }
 
 LazyArray batch_norm(const LazyArray& x, const BatchNormFold& fold) {

@@ -104,8 +104,8 @@ void count_step(const View& steps, const View& tensors, const View& guard) {
     require_same_device("count_step", steps, tensors);
     const Kernel kernel = kernel_of(steps.device(), "count_step", steps.dtype);
     // simd: one work-item loops over some hundreds of numbers; simt: the work-items of one work-group.
-    const std::size_t most = steps.device().kernel_style() == KernelStyle::simd ? 1 : kCountGroup;
-    const std::size_t items = std::min(most, std::bit_floor(std::max<std::size_t>(1, kernel.max_work_group())));
+    const std::size_t max_items = steps.device().kernel_style() == KernelStyle::simd ? 1 : kCountGroup;
+    const std::size_t items = std::min(max_items, std::bit_floor(std::max<std::size_t>(1, kernel.max_work_group())));
     launch(kernel, {.global = {items, 1, 1}, .local = {items, 1, 1}},
            {tensors.numel(), tensors.argument(), steps.argument(), guard.argument()});
 }

@@ -18,8 +18,9 @@ constexpr std::int64_t kPiece =
     4096;  // elements: large enough to hide the start-up cost of a work-group, small enough to balance the load
 constexpr std::size_t kSimtGroup = 128;
 constexpr std::size_t kMaxRoles = 8;  // also the limit of memory objects, so that each tensor fits
-constexpr std::int64_t kPlaces = 8;   // table entry: element offset * kPlaces + index of the memory object
-constexpr std::size_t kRowEnd = 3;    // numbers of a row after its places: elements, piece, index of the tensor
+// A table entry is the element offset * kMaxMemoryObjects + the index of the memory object.
+constexpr std::int64_t kMaxMemoryObjects = 8;
+constexpr std::size_t kRowEnd = 3;  // numbers of a row after its starts: elements, piece, index of the tensor
 
 }  // namespace
 
@@ -50,14 +51,14 @@ struct MultiTensor::State {
 
 void MultiTensor::State::add_rows(const std::vector<std::vector<View>>& lists, std::size_t tensor, std::int64_t number,
                                   std::vector<std::int64_t>& rows) {
-    std::vector<std::int64_t> places;
+    std::vector<std::int64_t> starts;
     const auto fits = [&](Group& group) {
         MemoryObjects<kMaxRoles> memory = group.memory;
-        places.clear();
+        starts.clear();
         for (const auto& list : lists) {
-            const auto which = memory.place(list[tensor]);
-            if (!which) return false;
-            places.push_back(elements_before(list[tensor]) * kPlaces + *which);
+            const auto memory_index = memory.index_of(list[tensor]);
+            if (!memory_index) return false;
+            starts.push_back(elements_before(list[tensor]) * kMaxMemoryObjects + *memory_index);
         }
         group.memory = memory;
         return true;
@@ -68,7 +69,7 @@ void MultiTensor::State::add_rows(const std::vector<std::vector<View>>& lists, s
     }
     const std::int64_t size = lists[0][tensor].numel();
     for (std::int64_t start = 0; start < size; start += kPiece) {
-        for (const std::int64_t place : places) rows.push_back(place + start * kPlaces);
+        for (const std::int64_t tensor_start : starts) rows.push_back(tensor_start + start * kMaxMemoryObjects);
         rows.push_back(std::min(kPiece, size - start));
         rows.push_back(pieces);
         rows.push_back(number);

@@ -30,7 +30,7 @@ struct Launch {
     Sizes sizes;
 };
 
-bool whole(const Shape& x, const Shape& out, const Pool2dParameters& parameters) {
+bool is_global(const Shape& x, const Shape& out, const Pool2dParameters& parameters) {
     return out[2] == 1 && out[3] == 1 && parameters.kernel_size[0] == x[2] && parameters.kernel_size[1] == x[3] &&
            parameters.padding[0] == 0 && parameters.padding[1] == 0;
 }
@@ -44,11 +44,11 @@ Defines window_defines(const Pool2dParameters& parameters) {
 }
 
 enum class Direction : std::uint8_t { forward, backward };
-enum class Indices : bool { none, kept };
+enum class Indices : bool { none, stored };
 
 /// @param in,dtype type of the input, and of the result
 Launch prepare(std::string name, Direction direction, const Shape& x, const Shape& out, DType in, DType dtype,
-               const Device& device, const Pool2dParameters& parameters, Indices indices = Indices::kept) {
+               const Device& device, const Pool2dParameters& parameters, Indices indices = Indices::stored) {
     const bool simd = is_simd(device), forward = direction == Direction::forward;
     const std::int64_t planes = x[0] * x[1];
     Sizes sizes{.rows = planes * (forward ? out[2] : x[2]),
@@ -60,27 +60,28 @@ Launch prepare(std::string name, Direction direction, const Shape& x, const Shap
                 .q = narrow(out[3]),
                 .band = 0};
     Defines defines = storage_defines(in, dtype);
-    defines.set("LANES", simd ? vector_lanes(dtype) : 0);
+    defines.set(form_macro(simd), 1);
+    if (simd) defines.set("LANES", vector_lanes(dtype));
     if (indices == Indices::none) defines.set("NO_WINNERS", 1);
     if (!simd) {
         const std::int64_t columns = forward ? out[3] : x[3];
         Kernel kernel(device, {"pool2d.cl", name, defines.append(window_defines(parameters))});
         const std::size_t group = std::min(kPoolGroup, kernel.max_work_group());
-        std::size_t wide = 1;
-        while (wide * 2 <= group && wide < to_size(columns)) wide *= 2;
-        const std::size_t tall = std::max<std::size_t>(1, group / wide);
+        std::size_t group_columns = 1;
+        while (group_columns * 2 <= group && group_columns < to_size(columns)) group_columns *= 2;
+        const std::size_t group_rows = std::max<std::size_t>(1, group / group_columns);
         return {std::move(kernel),
-                {.global = {round_up(to_size(columns), wide), round_up(to_size(sizes.rows), tall), 1},
-                 .local = {wide, tall, 1}},
+                {.global = {round_up(to_size(columns), group_columns), round_up(to_size(sizes.rows), group_rows), 1},
+                 .local = {group_columns, group_rows, 1}},
                 sizes};
     }
     const bool by_indices = name == "max_pool2d_backward";
-    const bool planewise = by_indices || whole(x, out, parameters);
-    if (planewise) sizes.rows = planes;
+    const bool by_planes = by_indices || is_global(x, out, parameters);
+    if (by_planes) sizes.rows = planes;
     if (by_indices) sizes.band = narrow(std::clamp<std::int64_t>(kSimdWork / x[3], 1, x[2]));
-    if (planewise && !by_indices) defines.set("WHOLE", 1), name += "_whole";
+    if (by_planes && !by_indices) defines.set("GLOBAL_POOL", 1), name += "_whole";
     else defines.set("MAX", name.starts_with("max") ? 1 : 0).append(window_defines(parameters));
-    const std::int64_t height = by_indices ? sizes.band : planewise ? x[2] : forward ? parameters.kernel_size[0] : 1;
+    const std::int64_t height = by_indices ? sizes.band : by_planes ? x[2] : forward ? parameters.kernel_size[0] : 1;
     sizes.each = rows_each(device, sizes.rows, height * x[3]);
     const std::size_t bands = by_indices ? to_size(ceil_div(x[2], sizes.band)) : 1;
     return {{device, {"pool2d.cl", name, defines}},
@@ -102,7 +103,7 @@ EpilogueFused launch_max(const OperationViews& views, const Pool2dParameters& pa
     if (out.numel() == 0) return EpilogueFused::no;
     const auto [kernel, range, sizes] =
         prepare("max_pool2d_forward", Direction::forward, x.shape, out.shape, x.dtype, out.dtype, x.device(),
-                parameters, indices.buffer ? Indices::kept : Indices::none);
+                parameters, indices.buffer ? Indices::stored : Indices::none);
     const WorkScope work("max_pool2d", work_each(taps(parameters), out, x, indices));
     launch(kernel, range, {sizes, x.argument(), out.argument(), or_else(indices, out)});
     return EpilogueFused::no;
@@ -126,8 +127,8 @@ EpilogueFused launch_max_backward(const OperationViews& views, const Pool2dParam
 EpilogueFused launch_average(const OperationViews& views, const Pool2dParameters& parameters) {
     const View& out = views.out(0);
     if (out.numel() == 0) return EpilogueFused::no;
-    const bool wide = is_simd(out.device()) && whole(views.in(0).shape, out.shape, parameters);
-    const View x = wide ? upcast(views.in(0)) : views.in(0);
+    const bool upcasts = is_simd(out.device()) && is_global(views.in(0).shape, out.shape, parameters);
+    const View x = upcasts ? upcast(views.in(0)) : views.in(0);
     const auto [kernel, range, sizes] = prepare("avg_pool2d_forward", Direction::forward, x.shape, out.shape, x.dtype,
                                                 out.dtype, x.device(), parameters);
     const WorkScope work("avg_pool2d", work_each(taps(parameters), out, x));

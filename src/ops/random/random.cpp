@@ -23,7 +23,7 @@ struct RandomStream::State {
     const Device device;
     const std::uint64_t capture = Capture::current_number();  // capture that was active on creation
     RandomPosition position;
-    View place;  // seed and base, on the device
+    View location;  // seed and base, on the device
 
     [[nodiscard]] std::unique_lock<std::mutex> locked() {
         declivity::detail::refuse_after_fork("random numbers");
@@ -36,10 +36,10 @@ struct RandomStream::State {
     }
     /// Allocates new memory each time: earlier calls keep the old seed, whenever they are launched.
     void set(const RandomPosition& to) {
-        const View made = View::make(device, DType::i64, {2});
+        const View created = View::make(device, DType::i64, {2});
         const std::array<std::uint64_t, 2> values{to.seed, 0};
-        upload(made.buffer, 0, std::as_bytes(std::span(values)));
-        place = made;
+        upload(created.buffer, 0, std::as_bytes(std::span(values)));
+        location = created;
         position = to;
     }
 };
@@ -69,51 +69,52 @@ struct DeviceStream {
         const std::scoped_lock lock(own.mutex);
         if (own.stream) return own.stream;
         const CapturePause outside;
-        auto made = std::make_shared<RandomStream::State>(device);
+        auto created = std::make_shared<RandomStream::State>(device);
         Seed& seed = Seed::instance();
         const std::scoped_lock of_seed(seed.mutex);
-        made->set({seed.value, 0});
+        created->set({seed.value, 0});
         if (std::ranges::find(seed.devices, device) == seed.devices.end()) seed.devices.push_back(device);
-        return own.stream = std::move(made);
+        return own.stream = std::move(created);
     }
 };
 
 /// The source of random numbers of a captured step: a stream as it stands when the step begins.
 struct CapturedStream {
-    View place;
+    View location;
     std::uint64_t first = 0, end = 0;  // positions before and after the captured step
 };
 
 /// During a capture, numbers are generated from a copy of the stream's state, which each replay first sets to the
 /// current position of the stream. The caller holds the mutex.
 /// @return the starting position of the call
-std::pair<View, std::uint64_t> place_captured(Capture& capture, const std::shared_ptr<RandomStream::State>& stream) {
+std::pair<View, std::uint64_t> location_in_capture(Capture& capture,
+                                                   const std::shared_ptr<RandomStream::State>& stream) {
     auto& own = capture.attached(stream.get());
     if (!own) {
-        auto made = std::make_shared<CapturedStream>();
-        made->first = stream->position.offset;
+        auto created = std::make_shared<CapturedStream>();
+        created->first = stream->position.offset;
         {
             const CapturePause outside;
-            made->place = View::make(stream->device, DType::i64, {2});
-            stream->write_to(made->place);
+            created->location = View::make(stream->device, DType::i64, {2});
+            stream->write_to(created->location);
         }
-        own = made;
+        own = created;
         // A stream created in the step restarts in each replay.
-        if (stream->capture == Capture::current_number()) return {made->place, 0};
+        if (stream->capture == Capture::current_number()) return {created->location, 0};
         // The number of words left in a block must be the same in a replay.
         capture.guard([stream, words = stream->position.words] {
             const auto lock = stream->locked();
             return stream->position.words == words;
         });
-        capture.before_replay([made, stream] {
+        capture.before_replay([created, stream] {
             const auto lock = stream->locked();
-            stream->write_to(made->place);
-            stream->position.offset += made->end - made->first;
+            stream->write_to(created->location);
+            stream->position.offset += created->end - created->first;
             stream->position.words = 0;
         });
     }
     const auto& captured = *static_cast<CapturedStream*>(own.get());
-    return {captured.place, stream->position.offset - captured.first};
+    return {captured.location, stream->position.offset - captured.first};
 }
 
 thread_local RandomCapture* random_capture = nullptr;
@@ -187,18 +188,18 @@ RandomCall RandomStream::take(DType dtype, std::int64_t count, const RandomPart&
         refuse_in_host_call(state_);
         const auto lock = state_->locked();
         RandomPosition& position = state_->position;
-        const std::int64_t left_out = ceil_div(static_cast<std::int64_t>(position.words), words_each);  // f64: pairs
-        RandomCall call{state_->place, static_cast<std::int64_t>(position.offset), left_out + part.first};
+        const std::int64_t skipped = ceil_div(static_cast<std::int64_t>(position.words), words_each);  // f64: pairs
+        RandomCall call{state_->location, static_cast<std::int64_t>(position.offset), skipped + part.first};
         if (Capture* const capture = Capture::current(); capture != nullptr && capture->host_calls_use(state_.get()))
             capture->refuse("random numbers of a generator that a host_call of the step uses, too",
                             "a replay generates the step's numbers first", "use a separate Generator in the host_call");
         Capture* const capture = Capture::current();
         if (capture != nullptr) {
-            const auto [place, offset] = place_captured(*capture, state_);
-            call.state = place;
+            const auto [location, offset] = location_in_capture(*capture, state_);
+            call.state = location;
             call.offset = static_cast<std::int64_t>(offset);
         }
-        position.offset += static_cast<std::uint64_t>(ceil_div((left_out + part.whole) * words_each, 4));
+        position.offset += static_cast<std::uint64_t>(ceil_div((skipped + part.whole) * words_each, 4));
         position.words = 0;
         if (capture != nullptr)
             static_cast<CapturedStream*>(capture->attached(state_.get()).get())->end = position.offset;
@@ -248,17 +249,17 @@ void seed_all(std::uint64_t seed) {
     for (const Device& device : devices) RandomStream::of(device).set_position({.seed = seed});
 }
 
-RandomCapture::RandomCapture() : before_(std::exchange(random_capture, this)) {}
-RandomCapture::~RandomCapture() { random_capture = before_; }
+RandomCapture::RandomCapture() : previous_(std::exchange(random_capture, this)) {}
+RandomCapture::~RandomCapture() { random_capture = previous_; }
 
 void RandomCapture::add(const Call& call) {
     calls_.push_back(call);
-    if (before_ != nullptr) before_->add(call);
+    if (previous_ != nullptr) previous_->add(call);
 }
 
 RandomReplay::RandomReplay(std::vector<RandomCapture::Call> calls)
-    : calls_(std::move(calls)), before_(std::exchange(replay, this)) {}
-RandomReplay::~RandomReplay() { replay = before_; }
+    : calls_(std::move(calls)), previous_(std::exchange(replay, this)) {}
+RandomReplay::~RandomReplay() { replay = previous_; }
 
 RandomCall RandomReplay::next(const Device& device, std::int64_t count) {
     if (at_ == calls_.size() || !(calls_[at_].call.state.device() == device) || calls_[at_].count != count)

@@ -38,7 +38,7 @@ class DECLIVITY_API RandomCapture {
 
   private:
     std::vector<Call> calls_;
-    RandomCapture* before_;
+    RandomCapture* previous_;
 };
 
 /// While an instance lives, calls of this thread return the numbers of recorded calls, in order, without advancing the
@@ -56,7 +56,7 @@ class DECLIVITY_API RandomReplay {
   private:
     std::vector<RandomCapture::Call> calls_;
     std::size_t at_ = 0;
-    RandomReplay* before_;
+    RandomReplay* previous_;
 };
 
 }  // namespace declivity::ops

@@ -28,7 +28,7 @@ struct Recurrence {
 
 /// Layout of the kernels' struct; must match cl_kernels/recurrent/.
 struct Sizes {
-    std::int32_t steps, rows, units, slots, reverse, keep;
+    std::int32_t steps, rows, units, slots, reverse, save;
 };
 
 struct Operands {
@@ -50,7 +50,7 @@ Sizes sizes_of(const Operands& in, const Recurrence& call) {
             .units = narrow(in.weight.shape[1]),
             .slots = narrow(in.gates.shape[0]),
             .reverse = call.reverse ? 1 : 0,
-            .keep = 1};
+            .save = 1};
 }
 
 Defines defines_of(const Operands& in, const Recurrence& call) {
@@ -68,58 +68,66 @@ struct Direction {
 
 /// Partition of the work of simd kernels.
 struct RecurrentTiling {
-    std::int64_t vector, rows, stretch;  ///< VW, ROWS, STRETCH
+    std::int64_t vector, rows, panel_vectors;  ///< VW, ROWS, PANEL_VECTORS
     std::int64_t each, panels_each, panels;
-    bool at_once;  ///< all steps in one launch
+    bool single_launch;  ///< all steps in one launch
 };
 
-RecurrentTiling cut_of(const Device& device, DType dtype, const Sizes& sizes, const Direction& direction) {
+RecurrentTiling tiling_of(const Device& device, DType dtype, const Sizes& sizes, const Direction& direction) {
     // Multiply-adds of a step that justify a launch per step: a launch takes some 20 microseconds.
     constexpr double worth_launch = 1 << 20;
     const VectorForm form = vector_form(device, dtype);
-    RecurrentTiling cut{
-        .vector = form.vector, .rows = 1, .stretch = 1, .each = 0, .panels_each = 0, .panels = 0, .at_once = true};
-    const std::int64_t units = sizes.units, rows = sizes.rows, compute = device.info().compute_units;
+    RecurrentTiling tiling{.vector = form.vector,
+                           .rows = 1,
+                           .panel_vectors = 1,
+                           .each = 0,
+                           .panels_each = 0,
+                           .panels = 0,
+                           .single_launch = true};
+    const std::int64_t units = sizes.units, rows = sizes.rows, compute_units = device.info().compute_units;
     const std::int64_t vectors = ceil_div(units, form.vector);
     // Panels of about four vectors, and at most as many as there are.
-    const std::int64_t widest = std::max<std::int64_t>(1, 4 / direction.vectors);
-    cut.stretch = std::min(widest, vectors);
-    while (cut.stretch > 1 && ceil_div(vectors, cut.stretch) * cut.stretch > vectors + vectors / 8) --cut.stretch;
-    cut.panels = ceil_div(vectors, cut.stretch);
+    const std::int64_t max_vectors = std::max<std::int64_t>(1, 4 / direction.vectors);
+    tiling.panel_vectors = std::min(max_vectors, vectors);
+    while (tiling.panel_vectors > 1 &&
+           ceil_div(vectors, tiling.panel_vectors) * tiling.panel_vectors > vectors + vectors / 8)
+        --tiling.panel_vectors;
+    tiling.panels = ceil_div(vectors, tiling.panel_vectors);
     // Registers: sums, a row of a panel, and a number.
-    const std::int64_t wide = cut.stretch * direction.vectors;
-    const std::int64_t most = std::min<std::int64_t>(8, (form.registers - 1 - wide) / wide);
+    const std::int64_t sums_per_row = tiling.panel_vectors * direction.vectors;
+    const std::int64_t max_rows = std::min<std::int64_t>(8, (form.registers - 1 - sums_per_row) / sums_per_row);
     const double work = static_cast<double>(rows) * static_cast<double>(units) * static_cast<double>(direction.depth) *
                         static_cast<double>(direction.vectors);
-    cut.at_once = rows >= compute || work < worth_launch;
-    const std::int64_t share = cut.at_once ? ceil_div(rows, compute) : rows;
-    cut.rows = ceil_div(share, ceil_div(share, most));
-    cut.each = round_up(share, cut.rows);
-    cut.panels_each = cut.at_once ? cut.panels : std::max<std::int64_t>(1, cut.panels / (compute * 4));
-    return cut;
+    tiling.single_launch = rows >= compute_units || work < worth_launch;
+    const std::int64_t rows_per_item = tiling.single_launch ? ceil_div(rows, compute_units) : rows;
+    tiling.rows = ceil_div(rows_per_item, ceil_div(rows_per_item, max_rows));
+    tiling.each = round_up(rows_per_item, tiling.rows);
+    tiling.panels_each =
+        tiling.single_launch ? tiling.panels : std::max<std::int64_t>(1, tiling.panels / (compute_units * 4));
+    return tiling;
 }
 
 void launch_simd(const Operands& in, const Recurrence& call, const Sizes& sizes, const Direction& direction,
                  const std::vector<Argument>& others) {
     const Device device = in.gates.device();
     const DType dtype = in.gates.dtype;
-    const RecurrentTiling cut = cut_of(device, dtype, sizes, direction);
-    const std::int64_t gates = gates_of(call.cell), lanes = cut.stretch * cut.vector;
-    const View panels = View::make(device, dtype, {cut.panels, gates * sizes.units, lanes});
-    Defines packs = real_defines(dtype);
-    packs.set("VW", cut.vector).set("GATES", gates).set("UNITS", lanes);
-    launch({device, {"recurrent_pack.cl", direction.pack, packs}}, {{to_size(cut.panels), 1, 1}, {1, 1, 1}},
+    const RecurrentTiling tiling = tiling_of(device, dtype, sizes, direction);
+    const std::int64_t gates = gates_of(call.cell), lanes = tiling.panel_vectors * tiling.vector;
+    const View panels = View::make(device, dtype, {tiling.panels, gates * sizes.units, lanes});
+    Defines pack_defines = real_defines(dtype);
+    pack_defines.set("VW", tiling.vector).set("GATES", gates).set("UNITS", lanes);
+    launch({device, {"recurrent_pack.cl", direction.pack, pack_defines}}, {{to_size(tiling.panels), 1, 1}, {1, 1, 1}},
            {sizes.units, in.weight.argument(), panels.argument()});
     Defines defines = defines_of(in, call);
-    defines.set("VW", cut.vector).set("ROWS", cut.rows).set("STRETCH", cut.stretch);
+    defines.set("VW", tiling.vector).set("ROWS", tiling.rows).set("PANEL_VECTORS", tiling.panel_vectors);
     const Kernel kernel(device, {"recurrent.cl", direction.kernel, defines});
-    const std::int64_t steps = cut.at_once ? direction.steps : 1;
-    const Range range{
-        {to_size(ceil_div(std::int64_t{sizes.rows}, cut.each)), to_size(ceil_div(cut.panels, cut.panels_each)), 1},
-        {1, 1, 1}};
+    const std::int64_t steps = tiling.single_launch ? direction.steps : 1;
+    const Range range{{to_size(ceil_div(std::int64_t{sizes.rows}, tiling.each)),
+                       to_size(ceil_div(tiling.panels, tiling.panels_each)), 1},
+                      {1, 1, 1}};
     for (std::int64_t first = 0; first < direction.steps; first += steps) {
         std::vector<Argument> arguments{
-            sizes, narrow(first), narrow(steps), narrow(cut.each), narrow(cut.panels_each), panels.argument()};
+            sizes, narrow(first), narrow(steps), narrow(tiling.each), narrow(tiling.panels_each), panels.argument()};
         arguments.insert(arguments.end(), others.begin(), others.end());
         launch(kernel, range, arguments);
     }
@@ -150,7 +158,7 @@ void launch_simt(const Operands& in, const Recurrence& call, const Sizes& sizes,
                (elements(group) > block_elements(device, dtype, max_local) || chunk >= 2 * direction.depth))
             chunk /= 2;
         Defines defines = defines_of(in, call);
-        defines.set("CHUNK", chunk).set("EACH", each).set("LANES", lanes).set("LINES", lines);
+        defines.set("CHUNK", chunk).set("ROWS_PER_ITEM", each).set("LANES", lanes).set("LINES", lines);
         return Kernel(device, {"recurrent_tiles.cl", direction.tiles, defines});
     });
     const std::int64_t lanes = lanes_of(kernel.group), lines = static_cast<std::int64_t>(kernel.group) / lanes;
@@ -185,14 +193,14 @@ EpilogueFused launch_recurrent(const OperationViews& views, const Recurrence& ca
     const bool lstm = call.cell == RecurrentCell::lstm;
     const View &y = views.out(0), &hidden = views.out(1);
     const View cell = lstm ? views.out(3) : View();
-    View kept = kept_of(call.cell) > 0 ? views.out(2) : View();
+    View saved = kept_of(call.cell) > 0 ? views.out(2) : View();
     if (y.numel() == 0) return EpilogueFused::no;
     const WorkScope scope("recurrent", work_of(in, {&y}));
     Sizes sizes = sizes_of(in, call);
-    if (!kept.buffer) {  // the cell state only, of a step and the previous one
-        sizes.keep = 0;
+    if (!saved.buffer) {  // the cell state only, of a step and the previous one
+        sizes.save = 0;
         sizes.slots = 2;
-        if (lstm) kept = View::make(y.device(), y.dtype, {sizes.slots, sizes.rows, kept_of(call.cell), sizes.units});
+        if (lstm) saved = View::make(y.device(), y.dtype, {sizes.slots, sizes.rows, kept_of(call.cell), sizes.units});
     }
     const std::int64_t gates = gates_of(call.cell);
     launch_steps(
@@ -205,22 +213,22 @@ EpilogueFused launch_recurrent(const OperationViews& views, const Recurrence& ca
          .depth = sizes.units,
          .tile_rows_depth = gates},
         {in.gates.argument(), or_else(in.bias, in.hidden), or_else(in.lengths, in.hidden), in.hidden.argument(),
-         or_else(in.cell, in.hidden), y.argument(), hidden.argument(), or_else(cell, hidden), or_else(kept, hidden)});
+         or_else(in.cell, in.hidden), y.argument(), hidden.argument(), or_else(cell, hidden), or_else(saved, hidden)});
     return EpilogueFused::no;
 }
 
 EpilogueFused launch_backward(const OperationViews& views, const Recurrence& call) {
     const Operands in = operands_of(views);
-    const View &y = views.in(kOperands), &kept = views.in(kOperands + 1), &g = views.in(kOperands + 2),
-               &of_hidden = views.in(kOperands + 3), &of_cell = views.in(kOperands + 4);
+    const View &y = views.in(kOperands), &saved = views.in(kOperands + 1), &g = views.in(kOperands + 2),
+               &hidden_gradient = views.in(kOperands + 3), &cell_gradient = views.in(kOperands + 4);
     const View &gates = views.out(0), &hidden = views.out(1);
     const View cell = call.cell == RecurrentCell::lstm ? views.out(2) : View(),
                products = call.cell == RecurrentCell::gru ? views.out(2) : View();
     if (y.numel() == 0) return EpilogueFused::no;
     const WorkScope scope("recurrent_backward", work_of(in, {&y, &g, &gates}));
     // Sums accumulated from step to step start as the gradients of the last states.
-    copy(of_hidden, hidden);
-    if (cell.buffer) copy(of_cell, cell);
+    copy(hidden_gradient, hidden);
+    if (cell.buffer) copy(cell_gradient, cell);
     const Sizes sizes = sizes_of(in, call);
     const std::int64_t count = gates_of(call.cell);
     launch_steps(
@@ -233,7 +241,7 @@ EpilogueFused launch_backward(const OperationViews& views, const Recurrence& cal
          .depth = count * sizes.units,
          .tile_rows_depth = 1},
         {g.argument(), or_else(in.lengths, in.hidden), in.hidden.argument(), or_else(in.cell, in.hidden), y.argument(),
-         or_else(kept, y), gates.argument(), or_else(products, gates), hidden.argument(), or_else(cell, hidden)});
+         or_else(saved, y), gates.argument(), or_else(products, gates), hidden.argument(), or_else(cell, hidden)});
     return EpilogueFused::no;
 }
 
@@ -243,8 +251,8 @@ void check(std::string_view function, RecurrentCell cell, const RecurrentOperand
     require_rank(function, "the weight", in.weight, 2, "G H, H");
     const std::int64_t steps = in.gates.shape[0], rows = in.gates.shape[1], units = in.weight.shape[1],
                        gates = gates_of(cell) * units;
-    constexpr std::int64_t most = std::int64_t{1} << 30;
-    if (steps == 0 || units == 0 || steps > most || rows > most || gates > most)
+    constexpr std::int64_t max_size = std::int64_t{1} << 30;
+    if (steps == 0 || units == 0 || steps > max_size || rows > max_size || gates > max_size)
         throw ShapeError(fmt::format("{}: expected 1 to 2^30 steps and units, got {}", function, in.gates.shape.str()));
     const auto require = [&](std::string_view what, const View& view, const Shape& shape) {
         require_shape(function, what, view, shape);
@@ -272,8 +280,8 @@ RecurrentResults recurrent(RecurrentCell cell, const RecurrentOperands& in, bool
     const Shape &gates = in.gates.shape, &state = in.hidden.shape;
     const DType dtype = in.gates.dtype;
     std::vector<OperationOutput> outputs{{dtype, {gates[0], gates[1], state[1]}}, {dtype, state}};
-    if (const std::int64_t kept = kept_of(cell); kept > 0)
-        outputs.push_back({compute_type(dtype), {gates[0], gates[1], kept, state[1]}, true});
+    if (const std::int64_t saved = kept_of(cell); saved > 0)
+        outputs.push_back({compute_type(dtype), {gates[0], gates[1], saved, state[1]}, true});
     if (cell == RecurrentCell::lstm) outputs.push_back({dtype, state});
     const OperationResults results =
         operation("recurrent", launch_recurrent, Recurrence{cell, reverse},
@@ -282,7 +290,8 @@ RecurrentResults recurrent(RecurrentCell cell, const RecurrentOperands& in, bool
 }
 
 RecurrentGradients recurrent_backward(RecurrentCell cell, const RecurrentOperands& in, bool reverse, const View& y,
-                                      const View& kept, const View& of_y, const View& of_hidden, const View& of_cell) {
+                                      const View& saved, const View& y_gradient, const View& hidden_gradient,
+                                      const View& cell_gradient) {
     constexpr std::string_view name = "recurrent_backward";
     check(name, cell, in);
     const Shape &gates = in.gates.shape, &state = in.hidden.shape;
@@ -292,11 +301,11 @@ RecurrentGradients recurrent_backward(RecurrentCell cell, const RecurrentOperand
         require_dense(name, what, view);
     };
     require("y", y, {gates[0], gates[1], state[1]});
-    require("the gradient of y", of_y, y.shape);
-    require("the gradient of the hidden state", of_hidden, state);
-    if (cell == RecurrentCell::lstm) require("the gradient of the cell", of_cell, state);
+    require("the gradient of y", y_gradient, y.shape);
+    require("the gradient of the hidden state", hidden_gradient, state);
+    if (cell == RecurrentCell::lstm) require("the gradient of the cell", cell_gradient, state);
     std::vector<View> reads = reads_of(in);
-    reads.insert(reads.end(), {y, kept, of_y, of_hidden, of_cell});
+    reads.insert(reads.end(), {y, saved, y_gradient, hidden_gradient, cell_gradient});
     const bool lstm = cell == RecurrentCell::lstm, gru = cell == RecurrentCell::gru;
     std::vector<OperationOutput> outputs{{dtype, gates}, {dtype, state}};
     if (lstm) outputs.push_back({dtype, state});

@@ -22,12 +22,12 @@ Kernel kernel_for(const View& x, bool simd, bool columns) {
 
 }  // namespace
 
-void argmax(const View& x, int given_axis, const View& out) {
-    const int axis = normalize_axis("argmax", given_axis, x.rank());
-    Shape kept = x.shape, dropped = x.shape;
-    kept[axis] = 1;
-    dropped.erase(axis);
-    if (!(out.shape == kept)) require_shape("argmax", "an output", out, dropped);
+void argmax(const View& x, int signed_axis, const View& out) {
+    const int axis = normalize_axis("argmax", signed_axis, x.rank());
+    Shape shape_with_axis = x.shape, shape_without_axis = x.shape;
+    shape_with_axis[axis] = 1;
+    shape_without_axis.erase(axis);
+    if (!(out.shape == shape_with_axis)) require_shape("argmax", "an output", out, shape_without_axis);
     if (out.dtype != DType::i64)
         throw TypeError(fmt::format("argmax: expected an output of type i64, got {}", name_of(out.dtype)));
     require_same_device("argmax", x, out);

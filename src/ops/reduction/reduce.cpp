@@ -96,22 +96,22 @@ Layout layout_of(const LaunchConfig& config) {
 /// @param type of accumulation
 std::string_view identity(Reduce kind, DType type) {
     if (kind == Reduce::sum || kind == Reduce::mean) return "0";
-    const bool least = kind == Reduce::max;
-    if (is_floating(type)) return least ? "-INFINITY" : "INFINITY";
-    if (!dtype_info(type).is_signed && least) return "0";
+    const bool is_max = kind == Reduce::max;
+    if (is_floating(type)) return is_max ? "-INFINITY" : "INFINITY";
+    if (!dtype_info(type).is_signed && is_max) return "0";
     switch (type) {
         case DType::i8:
-            return least ? "CHAR_MIN" : "CHAR_MAX";
+            return is_max ? "CHAR_MIN" : "CHAR_MAX";
         case DType::i16:
-            return least ? "SHRT_MIN" : "SHRT_MAX";
+            return is_max ? "SHRT_MIN" : "SHRT_MAX";
         case DType::u16:
             return "USHRT_MAX";
         case DType::i32:
-            return least ? "INT_MIN" : "INT_MAX";
+            return is_max ? "INT_MIN" : "INT_MAX";
         case DType::u32:
             return "UINT_MAX";
         case DType::i64:
-            return least ? "LONG_MIN" : "LONG_MAX";
+            return is_max ? "LONG_MIN" : "LONG_MAX";
         case DType::u64:
             return "ULONG_MAX";
         default:
@@ -141,7 +141,7 @@ Defines defines_of(Reduce kind, const View& x, const View& out, bool contiguous)
 }
 
 /// Elements of a view from the first to the last in memory.
-std::int64_t reach_of(const View& view) {
+std::int64_t extent_of(const View& view) {
     std::int64_t last = 0;
     for (int axis = 0; axis < view.rank(); ++axis) last += (view.shape[axis] - 1) * view.strides[axis];
     return last + 1;
@@ -166,7 +166,7 @@ void launch_rows(Reduce kind, const View& x, const View& out, const LaunchConfig
     const std::int64_t each = rows_each(x.device(), config.outputs, chunk);
     launch(kernel, {.global = {to_size(ceil_div(config.outputs, each)), to_size(pass.splits), 1}, .local = {1, 1, 1}},
            {layout_of(config), config.outputs, each, config.elements, chunk, pass.split_stride, pass.divisor,
-            reach_of(x), x.argument(), out.argument()});
+            extent_of(x), x.argument(), out.argument()});
 }
 
 bool wide_columns(const LaunchConfig& config, DType type) {
@@ -176,7 +176,7 @@ bool wide_columns(const LaunchConfig& config, DType type) {
 void launch_wide_columns(Reduce kind, const View& x, const View& out, const LaunchConfig& config, const Pass& pass) {
     const std::int64_t lanes = vector_lanes(out.dtype);
     Defines defines = defines_of(kind, x, out, true);
-    defines.set("SIMD_COLUMNS", 1).set("LANES", lanes).set("WIDE", kWideColumns).set("BLOCK", kColumnBlock);
+    defines.set("SIMD_COLUMNS", 1).set("LANES", lanes).set("WIDE_COLUMNS", kWideColumns).set("BLOCK", kColumnBlock);
     const Kernel kernel(x.device(), {"reduce.cl", "reduce_wide_columns", defines});
     const std::int64_t chunk = ceil_div(config.elements, pass.splits);
     const std::int64_t blocks = ceil_div(config.columns(), kWideColumns);
@@ -185,7 +185,7 @@ void launch_wide_columns(Reduce kind, const View& x, const View& out, const Laun
     const std::int64_t each = rows_each(x.device(), rows, chunk * std::min(config.columns(), width));
     launch(kernel,
            {.global = {to_size(blocks), to_size(ceil_div(rows, each)), to_size(pass.splits)}, .local = {1, 1, 1}},
-           {layout_of(config), rows, each, config.elements, chunk, pass.split_stride, pass.divisor, reach_of(x), width,
+           {layout_of(config), rows, each, config.elements, chunk, pass.split_stride, pass.divisor, extent_of(x), width,
             x.argument(), out.argument()});
 }
 
@@ -206,36 +206,36 @@ void launch_columns(Reduce kind, const View& x, const View& out, const LaunchCon
     const std::int64_t each = rows_each(x.device(), rows, chunk * std::min(config.columns(), vectors * lanes));
     launch(kernel,
            {.global = {to_size(blocks), to_size(ceil_div(rows, each)), to_size(pass.splits)}, .local = {1, 1, 1}},
-           {layout_of(config), rows, each, config.elements, chunk, pass.split_stride, pass.divisor, reach_of(x),
+           {layout_of(config), rows, each, config.elements, chunk, pass.split_stride, pass.divisor, extent_of(x),
             x.argument(), out.argument()});
 }
 
-std::int64_t cpu_splits(const LaunchConfig& config, const Device& device, DType type) {
+std::int64_t simd_splits(const LaunchConfig& config, const Device& device, DType type) {
     // If an axis outside of the outputs is reduced too, such as images around channels, and the data exceed the caches,
     // there is one part for each of its indices: parts are then read in memory order, instead of from all over memory
     // for each output.
     if (!across_columns(config) && config.reduced.sizes.rank() > 1 && config.outputs > 1) {
-        const std::int64_t places = config.reduced.sizes[0];
-        if (config.reduced.strides[0][0] > config.kept.strides[0][0] && config.elements / places >= kMinInner &&
+        const std::int64_t parts = config.reduced.sizes[0];
+        if (config.reduced.strides[0][0] > config.kept.strides[0][0] && config.elements / parts >= kMinInner &&
             config.outputs * config.elements >= kBeyondCaches)
-            return places;
+            return parts;
     }
-    const std::int64_t wanted = std::int64_t{device.info().compute_units} * kSimdItemsPerUnit;
-    const std::int64_t most = wide_columns(config, type) ? kWideColumns : 4 * vector_lanes(type);
-    const std::int64_t wide = across_columns(config) ? std::min(config.columns(), most) : 1;
-    const std::int64_t items = config.outputs / wide;
-    if (items >= wanted) return 1;
+    const std::int64_t target_items = std::int64_t{device.info().compute_units} * kSimdItemsPerUnit;
+    const std::int64_t max_columns = wide_columns(config, type) ? kWideColumns : 4 * vector_lanes(type);
+    const std::int64_t columns = across_columns(config) ? std::min(config.columns(), max_columns) : 1;
+    const std::int64_t items = config.outputs / columns;
+    if (items >= target_items) return 1;
     return std::max<std::int64_t>(
-        1, std::min(ceil_div(wanted, std::max<std::int64_t>(1, items)), config.elements * wide / kSimdWork));
+        1, std::min(ceil_div(target_items, std::max<std::int64_t>(1, items)), config.elements * columns / kSimdWork));
 }
 
 // ---- style simt
 
-std::int64_t gpu_splits(const LaunchConfig& config, const Device& device) {
+std::int64_t simt_splits(const LaunchConfig& config, const Device& device) {
     const RowGroup group = row_group(config.outputs, config.elements, groups_across_columns(config), kSimtGroup);
-    const std::int64_t wanted = std::int64_t{device.info().compute_units} * kSimtGroupsPerUnit;
+    const std::int64_t target_groups = std::int64_t{device.info().compute_units} * kSimtGroupsPerUnit;
     const std::int64_t groups = ceil_div(config.outputs, group.rows);
-    return std::max<std::int64_t>(1, std::min(wanted / groups, config.elements / (group.lanes * kSimtWork)));
+    return std::max<std::int64_t>(1, std::min(target_groups / groups, config.elements / (group.lanes * kSimtWork)));
 }
 
 void launch_groups(Reduce kind, const View& x, const View& out, const LaunchConfig& config, const Pass& pass) {
@@ -268,8 +268,8 @@ void run(Reduce kind, const View& x, const Dims& axes, const View& out, const Pa
     const Device device = x.device();
     const bool simd = is_simd(device);
     const std::int64_t splits = !may_split ? 1
-                                : simd     ? cpu_splits(config, device, out.dtype)
-                                           : gpu_splits(config, device);
+                                : simd     ? simd_splits(config, device, out.dtype)
+                                           : simt_splits(config, device);
     if (splits > 1) {  // partial results first, since the outputs alone would leave compute units idle
         Shape shape = out.shape;
         shape.insert(0, splits);
@@ -315,19 +315,19 @@ DType reduced_dtype(Reduce kind, DType x) {
 Dims normalize_axes(std::string_view function, const Dims& axes, int rank) {
     Dims out;
     for (int axis = 0; axis < rank; ++axis) {
-        bool wanted = axes.empty();
-        for (const std::int64_t one : axes) {
-            if (normalize_axis(function, one, rank) != axis) continue;
-            if (wanted)
+        bool is_listed = axes.empty();
+        for (const std::int64_t listed_axis : axes) {
+            if (normalize_axis(function, listed_axis, rank) != axis) continue;
+            if (is_listed)
                 throw ShapeError(
                     fmt::format("{}: expected each axis once, got {} for {} axes", function, axes.str(), rank));
-            wanted = true;
+            is_listed = true;
         }
-        if (wanted) out.push_back(axis);
+        if (is_listed) out.push_back(axis);
     }
     // A tensor of shape () is treated as one of one element, like in PyTorch.
-    for (const std::int64_t one : axes)
-        if (rank == 0) normalize_axis(function, one, 1);
+    for (const std::int64_t listed_axis : axes)
+        if (rank == 0) normalize_axis(function, listed_axis, 1);
     return out;
 }
 
@@ -340,19 +340,19 @@ Shape reduced_shape(const Shape& shape, const Dims& axes, bool keep_axes) {
     return out;
 }
 
-void reduce(Reduce kind, const View& x, const Dims& given_axes, const View& out) {
+void reduce(Reduce kind, const View& x, const Dims& input_axes, const View& out) {
     const std::string_view function = name_of(kind);
-    const Dims axes = normalize_axes(function, given_axes, x.rank());
-    const Shape kept = reduced_shape(x.shape, axes, false);
-    const bool keeps = !axes.empty() && out.shape == reduced_shape(x.shape, axes, true);
-    if (!keeps) require_shape(function, "an output", out, kept);
+    const Dims axes = normalize_axes(function, input_axes, x.rank());
+    const Shape without_axes = reduced_shape(x.shape, axes, false);
+    const bool keeps_axes = !axes.empty() && out.shape == reduced_shape(x.shape, axes, true);
+    if (!keeps_axes) require_shape(function, "an output", out, without_axes);
     if (const DType type = reduced_dtype(kind, x.dtype); out.dtype != type)
         throw TypeError(
             fmt::format("{}: expected an output of type {}, got {}", function, name_of(type), name_of(out.dtype)));
     require_same_device(function, x, out);
     if (out.numel() == 0) return;
 
-    const View result = keeps ? without(out, axes) : out;
+    const View result = keeps_axes ? without(out, axes) : out;
     const std::int64_t elements = x.numel() / out.numel();
     if (elements == 0) {
         if (kind == Reduce::max || kind == Reduce::min)
@@ -372,8 +372,8 @@ void reduce(Reduce kind, const View& x, const Dims& given_axes, const View& out)
     }
 }
 
-View reduce(Reduce kind, const LazyArray& x, const Dims& given_axes, bool keep_axes) {
-    const Dims axes = normalize_axes(name_of(kind), given_axes, x.shape().rank());
+View reduce(Reduce kind, const LazyArray& x, const Dims& input_axes, bool keep_axes) {
+    const Dims axes = normalize_axes(name_of(kind), input_axes, x.shape().rank());
     const DType type = reduced_dtype(kind, x.dtype());
     const Shape shape = reduced_shape(x.shape(), axes, keep_axes);
     const std::int64_t outputs = shape.numel(), elements = outputs == 0 ? 0 : x.shape().numel() / outputs;
@@ -393,8 +393,8 @@ View reduce(Reduce kind, const LazyArray& x, const Dims& given_axes, bool keep_a
     return reshaped(type == accumulate ? exact : evaluate(Expression::cast(exact, type), x.device()), shape);
 }
 
-View reduce(Reduce kind, const View& x, const Dims& given_axes, bool keep_axes) {
-    const Dims axes = normalize_axes(name_of(kind), given_axes, x.rank());
+View reduce(Reduce kind, const View& x, const Dims& input_axes, bool keep_axes) {
+    const Dims axes = normalize_axes(name_of(kind), input_axes, x.rank());
     View out = View::make(x.device(), reduced_dtype(kind, x.dtype), reduced_shape(x.shape, axes, keep_axes));
     reduce(kind, x, axes, out);
     return out;

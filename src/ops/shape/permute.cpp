@@ -37,12 +37,12 @@ bool permuted_copy(const View& from, const View& to) {
     const std::optional<int> a = contiguous_axis(space.strides[0]), b = contiguous_axis(space.strides[1]);
     if (!a || !b || *a == *b) return false;
     Permutation permutation{.rank = space.sizes.rank()};
-    std::size_t place = 0;
+    std::size_t index = 0;
     const auto append = [&](int axis) {
-        permutation.size[place] = space.sizes[axis];
-        permutation.from[place] = space.strides[0][axis];
-        permutation.to[place] = space.strides[1][axis];
-        ++place;
+        permutation.size[index] = space.sizes[axis];
+        permutation.from[index] = space.strides[0][axis];
+        permutation.to[index] = space.strides[1][axis];
+        ++index;
     };
     for (int axis = 0; axis < space.sizes.rank(); ++axis)
         if (axis != *a && axis != *b) append(axis);

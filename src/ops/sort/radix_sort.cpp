@@ -11,7 +11,7 @@ namespace declivity::ops {
 namespace {
 
 constexpr std::int64_t kMinChunk = 4096;  // minimum elements of a row for a work-item, simd
-constexpr std::int64_t kItems = 8;        // elements of a work-item, simt
+constexpr std::int64_t kPerItem = 8;      // elements per work-item, simt
 constexpr int kDigits = 16;               // of a pass, simt
 
 /// Layout of the kernels' struct; must match cl_kernels/sort/radix_sort.cl.
@@ -19,7 +19,7 @@ struct Sizes {
     std::int64_t n, k, chunks, each;
 };
 
-/// The unsigned type of its sort keys.
+/// Unsigned type of the sort keys of elements of type `dtype`.
 DType key_type(DType dtype) {
     switch (size_of(dtype)) {
         case 1:
@@ -33,23 +33,23 @@ DType key_type(DType dtype) {
     }
 }
 
-int kind_of(DType dtype) {
-    if (is_floating(dtype)) return 2;
-    return dtype == DType::i8 || dtype == DType::i16 || dtype == DType::i32 || dtype == DType::i64 ? 1 : 0;
+bool is_signed_integer(DType dtype) {
+    return dtype == DType::i8 || dtype == DType::i16 || dtype == DType::i32 || dtype == DType::i64;
 }
 
-Defines defines_of(DType dtype, bool falling, bool grouped) {
+Defines defines_of(DType dtype, bool descending, bool simd) {
     Defines defines = dtype == DType::f64 ? real_defines(dtype) : Defines();
     const DType key = key_type(dtype);
     defines.set("T", cl_type(dtype))
         .set("KEY", cl_type(key))
         .set("KEY_BITS", static_cast<std::int64_t>(8 * size_of(key)))
-        .set("KIND", kind_of(dtype))
-        .set("FALLING", falling ? 1 : 0)
-        .set("GROUPED", grouped ? 1 : 0)
-        .set("ITEMS", kItems);
-    if (dtype == DType::f64) defines.set("AS_KEY", "as_ulong").set("NAN_ABOVE", "0x7ff0000000000000ul");
-    else if (is_floating(dtype)) defines.set("AS_KEY", "as_uint").set("NAN_ABOVE", "0x7f800000u");
+        .set("DESCENDING", descending ? 1 : 0)
+        .set(form_macro(simd), 1)
+        .set("PER_ITEM", kPerItem);
+    if (is_floating(dtype)) defines.set("FLOATING", 1);
+    if (is_signed_integer(dtype)) defines.set("SIGNED", 1);
+    if (dtype == DType::f64) defines.set("AS_KEY", "as_ulong").set("INFINITY_BITS", "0x7ff0000000000000ul");
+    else if (is_floating(dtype)) defines.set("AS_KEY", "as_uint").set("INFINITY_BITS", "0x7f800000u");
     return defines;
 }
 
@@ -63,30 +63,31 @@ bool radix_sort_is_profitable(const View& x, std::int64_t k) {
     return n >= 512 && k >= 16;
 }
 
-void radix_sort(const View& x, bool falling, const View& values, const View& places) {
+void radix_sort(const View& x, bool descending, const View& values, const View& indices) {
     const Device device = x.device();
     const std::int64_t rows = x.shape[0], n = x.shape[1];
-    const bool grouped = !is_simd(device);
+    const bool simd = is_simd(device);
     const DType key = key_type(x.dtype);
-    const int bits = grouped ? 4 : 8, passes = static_cast<int>(8 * size_of(key)) / bits;
+    const int bits = simd ? 8 : 4, passes = static_cast<int>(8 * size_of(key)) / bits;
 
     const auto kernel_of = [&](const char* name, bool first, bool last) {
-        Defines defines = defines_of(x.dtype, falling, grouped);
-        defines.set("FIRST", first ? 1 : 0).set("LAST", last ? 1 : 0);
+        Defines defines = defines_of(x.dtype, descending, simd);
+        defines.set("FIRST_PASS", first ? 1 : 0).set("LAST_PASS", last ? 1 : 0);
         return Kernel(device, {"radix_sort.cl", name, defines});
     };
     std::size_t lanes = 1;
-    if (grouped) {
-        std::size_t most = 256;
+    if (!simd) {
+        std::size_t max_lanes = 256;
         for (const char* name : {"radix_count", "radix_offsets", "radix_place"})
-            most = std::min(most, kernel_of(name, false, false).max_work_group());
+            max_lanes = std::min(max_lanes, kernel_of(name, false, false).max_work_group());
         // Counters of all digits for each work-item, and sums.
-        while (most > 1 && (kDigits + 1) * most * sizeof(std::uint32_t) > device.info().local_memory / 2) most /= 2;
-        lanes = std::max<std::size_t>(kDigits, to_size(power_of_two_up_to(static_cast<std::int64_t>(most))));
+        while (max_lanes > 1 && (kDigits + 1) * max_lanes * sizeof(std::uint32_t) > device.info().local_memory / 2)
+            max_lanes /= 2;
+        lanes = std::max<std::size_t>(kDigits, to_size(power_of_two_up_to(static_cast<std::int64_t>(max_lanes))));
     }
     Sizes sizes{n, values.shape[1], 1, n};
-    if (grouped) {
-        sizes.each = static_cast<std::int64_t>(lanes) * kItems;
+    if (!simd) {
+        sizes.each = static_cast<std::int64_t>(lanes) * kPerItem;
         sizes.chunks = ceil_div(n, sizes.each);
     } else {
         const auto units = static_cast<std::int64_t>(device.info().compute_units);
@@ -94,29 +95,35 @@ void radix_sort(const View& x, bool falling, const View& values, const View& pla
         sizes.each = ceil_div(n, sizes.chunks);
         sizes.chunks = ceil_div(n, sizes.each);
     }
-    const View counts = View::make(device, DType::u32, {rows * sizes.chunks * (grouped ? kDigits : 256)});
-    View keys[2], from[2];
+    const View counts = View::make(device, DType::u32, {rows * sizes.chunks * (simd ? 256 : kDigits)});
+    View keys[2], key_indices[2];
     for (int i = 0; i < std::min(2, passes - 1); ++i) {
         keys[i] = View::make(device, key, {rows, n});
-        from[i] = View::make(device, DType::u32, {rows, n});
+        key_indices[i] = View::make(device, DType::u32, {rows, n});
     }
-    const View held = View::make(device, DType::u8, {passes, rows});
+    const View current_buffer = View::make(device, DType::u8, {passes, rows});
     const Range range{.global = {to_size(sizes.chunks) * lanes, to_size(rows)}, .local = {lanes, 1}};
     for (int pass = 0; pass < passes; ++pass) {
         const bool first = pass == 0, last = pass + 1 == passes;
         const std::int32_t shift = pass * bits;
         // Placeholder for an absent operand, which the pass does not access.
         const auto or_counts = [&](const View& view) { return or_else(view, counts); };
-        std::vector<Argument> count{
-            sizes, shift, x.argument(), counts.argument(), held.argument(), or_counts(keys[0]), or_counts(keys[1])};
+        std::vector<Argument> count{sizes,
+                                    shift,
+                                    x.argument(),
+                                    counts.argument(),
+                                    current_buffer.argument(),
+                                    or_counts(keys[0]),
+                                    or_counts(keys[1])};
         std::vector<Argument> place = count;
-        place.insert(place.end(), {or_counts(from[0]), or_counts(from[1]), values.argument(), places.argument()});
-        if (grouped) count.emplace_back(LocalMemory{kDigits * sizeof(std::uint32_t)});
+        place.insert(place.end(),
+                     {or_counts(key_indices[0]), or_counts(key_indices[1]), values.argument(), indices.argument()});
+        if (!simd) count.emplace_back(LocalMemory{kDigits * sizeof(std::uint32_t)});
         launch(kernel_of("radix_count", first, last), range, count);
-        if (grouped)
+        if (!simd)
             launch(kernel_of("radix_offsets", first, last), {.global = {to_size(rows) * lanes}, .local = {lanes}},
                    {sizes.chunks, counts.argument(), LocalMemory{lanes * sizeof(std::uint32_t)}});
-        if (grouped) {
+        if (!simd) {
             place.emplace_back(LocalMemory{kDigits * lanes * sizeof(std::uint32_t)});
             place.emplace_back(LocalMemory{lanes * sizeof(std::uint32_t)});
         }

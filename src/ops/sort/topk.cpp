@@ -26,7 +26,7 @@ Kernel kernel_of(const View& x, const TopK& topk, bool shared) {
 }
 
 EpilogueFused launch_topk(const OperationViews& views, const TopK& topk) {
-    constexpr std::int64_t max_turns = 256;  // of a group; each one scans the whole row
+    constexpr std::int64_t max_passes = 256;  // of a group; each one scans the whole row
     const View& x = views.in(0);
     const std::int64_t rows = x.shape[0], n = x.shape[1];
     if (rows * topk.k == 0) return EpilogueFused::no;
@@ -37,20 +37,20 @@ EpilogueFused launch_topk(const OperationViews& views, const TopK& topk) {
         return EpilogueFused::no;
     }
     const WorkScope work("topk", work_each(2, x, views.out(0), views.out(1)));
-    const bool shared = !is_simd(device) && topk.k <= max_turns;
+    const bool shared = !is_simd(device) && topk.k <= max_passes;
     const Kernel kernel = kernel_of(x, topk, shared);
-    const BufferArgument in = x.argument(), values = views.out(0).argument(), places = views.out(1).argument();
+    const BufferArgument in = x.argument(), values = views.out(0).argument(), indices = views.out(1).argument();
     if (!shared) {
         const std::int64_t each = rows_each(device, rows, n);
         launch(kernel, {.global = {to_size(ceil_div(rows, each)), 1, 1}, .local = {1, 1, 1}},
-               {rows, n, topk.k, each, in, values, places});
+               {rows, n, topk.k, each, in, values, indices});
         return EpilogueFused::no;
     }
-    const std::int64_t most = std::min(kSimtGroup, static_cast<std::int64_t>(kernel.max_work_group()));
-    const std::size_t lanes = to_size(power_of_two_up_to(std::min(most, std::max<std::int64_t>(1, n / 2))));
+    const std::int64_t max_lanes = std::min(kSimtGroup, static_cast<std::int64_t>(kernel.max_work_group()));
+    const std::size_t lanes = to_size(power_of_two_up_to(std::min(max_lanes, std::max<std::int64_t>(1, n / 2))));
     launch(kernel, {.global = {to_size(rows) * lanes, 1, 1}, .local = {lanes, 1, 1}},
            {rows, n, topk.k, LocalMemory{lanes * size_of(x.dtype)}, LocalMemory{lanes * sizeof(std::int64_t)}, in,
-            values, places});
+            values, indices});
     return EpilogueFused::no;
 }
 

@@ -2,13 +2,13 @@
 
 namespace declivity::ops {
 
-std::optional<Box> box_of(const View& whole, const View& part) {
-    if (!(whole.buffer == part.buffer) || !whole.dense() || part.offset < whole.offset) return std::nullopt;
-    Box box{.start = Dims::filled(whole.rank(), 0), .size = Dims::filled(whole.rank(), 1)};
-    std::int64_t left = part.offset - whole.offset;
-    const Strides strides = dense_strides(whole.shape);
-    for (int axis = 0; axis < whole.rank(); ++axis) {
-        if (whole.shape[axis] <= 1) continue;
+std::optional<Box> box_of(const View& parent, const View& part) {
+    if (!(parent.buffer == part.buffer) || !parent.dense() || part.offset < parent.offset) return std::nullopt;
+    Box box{.start = Dims::filled(parent.rank(), 0), .size = Dims::filled(parent.rank(), 1)};
+    std::int64_t left = part.offset - parent.offset;
+    const Strides strides = dense_strides(parent.shape);
+    for (int axis = 0; axis < parent.rank(); ++axis) {
+        if (parent.shape[axis] <= 1) continue;
         box.start[axis] = left / strides[axis];
         left -= box.start[axis] * strides[axis];
     }
@@ -16,12 +16,12 @@ std::optional<Box> box_of(const View& whole, const View& part) {
     for (int i = 0; i < part.rank(); ++i) {
         if (part.shape[i] == 1) continue;
         int axis = 0;
-        while (axis < whole.rank() && (whole.shape[axis] <= 1 || strides[axis] != part.strides[i])) ++axis;
-        if (axis == whole.rank() || box.size[axis] != 1) return std::nullopt;
+        while (axis < parent.rank() && (parent.shape[axis] <= 1 || strides[axis] != part.strides[i])) ++axis;
+        if (axis == parent.rank() || box.size[axis] != 1) return std::nullopt;
         box.size[axis] = part.shape[i];
     }
-    for (int axis = 0; axis < whole.rank(); ++axis)
-        if (box.start[axis] + box.size[axis] > whole.shape[axis]) return std::nullopt;
+    for (int axis = 0; axis < parent.rank(); ++axis)
+        if (box.start[axis] + box.size[axis] > parent.shape[axis]) return std::nullopt;
     return box;
 }
 

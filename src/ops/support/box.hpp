@@ -14,7 +14,7 @@ struct Box {
 
 /// Returns the box of a view; empty if it is none: it has steps, or its axes are in an order that strides do not
 /// determine.
-std::optional<Box> box_of(const View& whole, const View& part);
+std::optional<Box> box_of(const View& parent, const View& part);
 
 bool overlap(const Box& a, const Box& b);
 

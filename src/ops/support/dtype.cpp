@@ -39,12 +39,12 @@ DType promote_types(DType a, DType b) {
     if (a == b) return a;
     const DTypeInfo &of_a = dtype_info(a), &of_b = dtype_info(b);
     if (of_a.kind != of_b.kind) return of_a.kind > of_b.kind ? a : b;
-    const auto [narrow, wide] = of_a.size <= of_b.size ? std::pair(a, b) : std::pair(b, a);
-    if (of_a.kind == DTypeKind::floating) return size_of(narrow) == size_of(wide) ? DType::f32 : wide;
-    if (of_a.is_signed == of_b.is_signed || (dtype_info(wide).is_signed && size_of(narrow) < size_of(wide)))
-        return wide;
+    const auto [smaller, larger] = of_a.size <= of_b.size ? std::pair(a, b) : std::pair(b, a);
+    if (of_a.kind == DTypeKind::floating) return size_of(smaller) == size_of(larger) ? DType::f32 : larger;
+    if (of_a.is_signed == of_b.is_signed || (dtype_info(larger).is_signed && size_of(smaller) < size_of(larger)))
+        return larger;
     // An unsigned type of at least the width of the signed one.
-    switch (size_of(wide)) {
+    switch (size_of(larger)) {
         case 1:
             return DType::i16;
         case 2:

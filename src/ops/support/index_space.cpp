@@ -16,11 +16,11 @@ IndexSpace merge_axes(IndexSpace space) {
         else space.sizes[++last] = size;
         for (Strides& strides : space.strides) strides[last] = strides[axis];
     }
-    const auto cut = [&](Dims& dims) {
+    const auto truncate = [&](Dims& dims) {
         while (dims.rank() > last + 1) dims.erase(dims.rank() - 1);
     };
-    cut(space.sizes);
-    std::ranges::for_each(space.strides, cut);
+    truncate(space.sizes);
+    std::ranges::for_each(space.strides, truncate);
     if (last >= 0) return space;
     space.sizes.push_back(1);
     for (Strides& strides : space.strides) strides.push_back(0);

@@ -22,16 +22,16 @@ struct GroupKernel {
     std::size_t group;
 };
 
-/// Returns make(group) for groups of `wanted` work-items, a power of 2, or of the largest smaller power of 2 that the
-/// device supports for the compiled kernel.
+/// Returns make(group) for groups of `max_group` work-items, a power of 2, or of the largest smaller power of 2 that
+/// the device supports for the compiled kernel.
 template <class Make>
-GroupKernel kernel_of_group(const Device& device, std::size_t wanted, const Make& make) {
-    std::size_t group = std::min(wanted, std::bit_floor(device.info().max_work_group));
+GroupKernel kernel_of_group(const Device& device, std::size_t max_group, const Make& make) {
+    std::size_t group = std::min(max_group, std::bit_floor(device.info().max_work_group));
     for (;;) {
         Kernel kernel = make(group);
-        const std::size_t most = std::bit_floor(std::max<std::size_t>(1, kernel.max_work_group()));
-        if (most >= group) return {std::move(kernel), group};
-        group = most;
+        const std::size_t group_limit = std::bit_floor(std::max<std::size_t>(1, kernel.max_work_group()));
+        if (group_limit >= group) return {std::move(kernel), group};
+        group = group_limit;
     }
 }
 

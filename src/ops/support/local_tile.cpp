@@ -46,7 +46,7 @@ double cost_of(const LocalTile& tile, const TiledGemm& product, std::int64_t par
                static_cast<double>(units);
 }
 
-TileConfig cut_of(const LocalTile& tile, const TiledGemm& product, std::int64_t parts) {
+TileConfig config_of(const LocalTile& tile, const TiledGemm& product, std::int64_t parts) {
     if (parts <= 1) return {tile, 1, product.k};
     const std::int64_t each = ceil_div(ceil_div(product.k, parts), tile.slice) * tile.slice;
     return {tile, std::max<std::int64_t>(1, ceil_div(product.k, each)), each};
@@ -82,7 +82,7 @@ bool local_tiles_fit(const Device& device, DType dtype) {
 std::vector<TileConfig> tile_configs(const Device& device, DType dtype, const TiledGemm& product,
                                      std::string_view variant) {
     struct Priced {
-        TileConfig cut;
+        TileConfig config;
         double cost;
     };
     std::vector<Priced> all;
@@ -95,20 +95,20 @@ std::vector<TileConfig> tile_configs(const Device& device, DType dtype, const Ti
             std::int64_t parts = 0;
             for (const char digit : variant.substr(name.size() + 1))
                 parts = digit >= '0' && digit <= '9' && parts < 1000 ? 10 * parts + (digit - '0') : 1;
-            all.push_back({cut_of(tile, product, std::min(parts, product.k)), -1});
+            all.push_back({config_of(tile, product, std::min(parts, product.k)), -1});
             continue;
         }
-        Priced best{cut_of(tile, product, 1), cost_of(tile, product, 1, units)};
+        Priced best{config_of(tile, product, 1), cost_of(tile, product, 1, units)};
         for (std::int64_t parts = 2; parts <= max_parts(product, dtype); parts *= 2)
             if (const double cost = cost_of(tile, product, parts, units); cost < best.cost)
-                best = {cut_of(tile, product, parts), cost};
+                best = {config_of(tile, product, parts), cost};
         if (named) best.cost = -1;
         all.push_back(best);
     }
     std::ranges::stable_sort(all, {}, &Priced::cost);
-    std::vector<TileConfig> cuts;
-    for (const Priced& item : all) cuts.push_back(item.cut);
-    return cuts;
+    std::vector<TileConfig> configs;
+    for (const Priced& item : all) configs.push_back(item.config);
+    return configs;
 }
 
 std::vector<std::string> local_variants(const Device& device, DType dtype, const TiledGemm& product) {

@@ -52,12 +52,13 @@ void set_tile(Defines& defines, const LocalTile& tile);
 /// Returns the kernel of the first configuration whose work-group the device supports as compiled, and that
 /// configuration.
 template <class Make>
-std::pair<Kernel, TileConfig> kernel_for(const std::vector<TileConfig>& cuts, const Make& make) {
-    for (const TileConfig& cut : cuts) {
-        Kernel kernel = make(cut);
-        if (static_cast<std::int64_t>(kernel.max_work_group()) >= cut.tile.items()) return {std::move(kernel), cut};
+std::pair<Kernel, TileConfig> kernel_for(const std::vector<TileConfig>& configs, const Make& make) {
+    for (const TileConfig& config : configs) {
+        Kernel kernel = make(config);
+        if (static_cast<std::int64_t>(kernel.max_work_group()) >= config.tile.items())
+            return {std::move(kernel), config};
     }
-    return {make(cuts.back()), cuts.back()};  // its launch reports the error
+    return {make(configs.back()), configs.back()};  // its launch reports the error
 }
 
 /// Returns whether an operand is aligned for vectors of 4 elements.

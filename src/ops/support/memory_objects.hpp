@@ -22,7 +22,7 @@ template <std::size_t Most>
 class MemoryObjects {
   public:
     /// Returns the index of a view's memory object, which is added if it is new. Empty if there is no room.
-    std::optional<std::int32_t> place(const View& view) {
+    std::optional<std::int32_t> index_of(const View& view) {
         for (std::size_t i = 0; i < Most; ++i) {
             if (!in_[i].buffer) in_[i] = view;
             if (interop::raw(in_[i].buffer).memory == interop::raw(view.buffer).memory)

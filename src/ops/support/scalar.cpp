@@ -20,8 +20,8 @@ bool Scalar::fits(DType type) const noexcept {
     if (kind_ == Kind::above) return type == DType::u64;
     const auto value = static_cast<std::int64_t>(bits_);
     if (bits == 64) return of.is_signed || value >= 0;
-    const std::int64_t most = (std::int64_t{1} << (of.is_signed ? bits - 1 : bits)) - 1;
-    return value <= most && value >= (of.is_signed ? -most - 1 : 0);
+    const std::int64_t max_value = (std::int64_t{1} << (of.is_signed ? bits - 1 : bits)) - 1;
+    return value <= max_value && value >= (of.is_signed ? -max_value - 1 : 0);
 }
 
 std::string Scalar::str() const {

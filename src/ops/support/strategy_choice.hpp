@@ -168,9 +168,9 @@ StrategyChoice<S> choose_strategy(const StrategySet<S>& set, const typename S::P
         std::uint64_t generation;
         StrategyChoice<S> choice;
     };
-    constexpr std::size_t most = 4096;
-    if (const std::string wanted = set.named(); !wanted.empty())
-        if (const S& strategy = strategies::named(set, wanted); strategy.is_applicable(problem, device))
+    constexpr std::size_t max_entries = 4096;
+    if (const std::string forced = set.named(); !forced.empty())
+        if (const S& strategy = strategies::named(set, forced); strategy.is_applicable(problem, device))
             return {&strategy, "", strategies::kNamed};
     declivity::detail::refuse_after_fork("tuning");
     const bool tunes = tunes_on_use();
@@ -181,10 +181,10 @@ StrategyChoice<S> choose_strategy(const StrategySet<S>& set, const typename S::P
         if (known.generation == known.table->generation() && (known.choice.measured || !tunes)) return known.choice;
     }
     const TuningTable& table = TuningTable::of(device);
-    Known made{&table, table.generation(), {}};
-    made.choice = strategies::look_up(set, problem, device, table, tunes);
-    if (all.size() >= most) all.clear();
-    return all.insert_or_assign(key, std::move(made)).first->second.choice;
+    Known created{&table, table.generation(), {}};
+    created.choice = strategies::look_up(set, problem, device, table, tunes);
+    if (all.size() >= max_entries) all.clear();
+    return all.insert_or_assign(key, std::move(created)).first->second.choice;
 }
 
 /// Measures a problem that is not in the table, or is and `again` is set, and the same with constant operands if that
@@ -195,11 +195,11 @@ std::string tune_strategies(const StrategySet<S>& set, const typename S::Problem
                             bool again) {
     std::string text;
     for (const bool constant : {false, true}) {
-        const auto one = problem.with_constants(constant);
-        const std::string key = tuning_key(one);
-        if (constant && !strategies::constants_matter(set, one, device)) continue;
+        const auto problem_variant = problem.with_constants(constant);
+        const std::string key = tuning_key(problem_variant);
+        if (constant && !strategies::constants_matter(set, problem_variant, device)) continue;
         if (again || !TuningTable::of(device).find(key))
-            text += key + "\n" + describe(strategies::measure(set, one, device));
+            text += key + "\n" + describe(strategies::measure(set, problem_variant, device));
     }
     return text;
 }
@@ -210,20 +210,21 @@ template <class S>
 std::string explain_strategies(const StrategySet<S>& set, const typename S::Problem& problem, const Device& device) {
     std::string text;
     for (const bool constant : {false, true}) {
-        const auto one = problem.with_constants(constant);
-        if (constant && !strategies::constants_matter(set, one, device)) continue;
-        const std::string key = tuning_key(one);
-        const StrategyChoice<S> choice = choose_strategy(set, one, device);
+        const auto problem_variant = problem.with_constants(constant);
+        if (constant && !strategies::constants_matter(set, problem_variant, device)) continue;
+        const std::string key = tuning_key(problem_variant);
+        const StrategyChoice<S> choice = choose_strategy(set, problem_variant, device);
         text += fmt::format("{}\n  chosen: {} ({})\n", key, strategies::joined(choice.strategy->name(), choice.variant),
                             choice.reason);
         const auto entry = TuningTable::of(device).find(key);
         if (entry) text += describe(*entry);
         for (const S* strategy : set.strategies) {
-            if (!strategy->is_applicable(one, device))
+            if (!strategy->is_applicable(problem_variant, device))
                 text += fmt::format("  {:<24} not applicable\n", strategy->name());
             else if (!entry)
-                text += fmt::format("  {:<24} applicable{}\n", strategy->name(),
-                                    strategy->is_profitable(one, device) ? "" : ", not profitable by the heuristic");
+                text += fmt::format(
+                    "  {:<24} applicable{}\n", strategy->name(),
+                    strategy->is_profitable(problem_variant, device) ? "" : ", not profitable by the heuristic");
         }
     }
     return text;

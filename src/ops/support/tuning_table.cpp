@@ -32,8 +32,8 @@ namespace {
 using declivity::detail::Json;
 
 constexpr std::string_view kFormat = "declivity tuning 2";
-constexpr double kRound = 0.005;   // seconds of a measurement
-constexpr double kHopeless = 2.0;  // multiple of the best time: dropped after two calls
+constexpr double kRound = 0.005;      // seconds of a measurement
+constexpr double kMaxSlowdown = 2.0;  // multiple of the best time: dropped after two calls
 constexpr int kRounds = 5;
 
 Json empty_file() { return {{"format", kFormat}, {"sections", Json::array()}}; }
@@ -122,14 +122,14 @@ std::vector<T> host_copy(const View& view) {
     return host;
 }
 
-/// The norm of the difference relative to that of `wanted`; NaN if the result has one.
+/// The norm of the difference relative to that of `expected`; NaN if the result has one.
 template <class T>
-double distance(const std::vector<T>& got, const std::vector<T>& wanted) {
+double distance(const std::vector<T>& got, const std::vector<T>& expected) {
     double error = 0, norm = 0;
     for (std::size_t i = 0; i < got.size(); ++i) {
-        const double difference = static_cast<double>(got[i]) - static_cast<double>(wanted[i]);
+        const double difference = static_cast<double>(got[i]) - static_cast<double>(expected[i]);
         error += difference * difference;
-        norm += static_cast<double>(wanted[i]) * static_cast<double>(wanted[i]);
+        norm += static_cast<double>(expected[i]) * static_cast<double>(expected[i]);
     }
     return error == 0 ? 0 : std::sqrt(error / norm);
 }
@@ -147,11 +147,11 @@ TuningEntry measure_as(const View& out, std::span<const Trial> trials, double al
     TuningEntry entry;
     const Trial& plain = trials.back();
     plain.run();
-    const std::vector<T> wanted = host_copy<T>(out);
+    const std::vector<T> expected = host_copy<T>(out);
     struct Runner {
         const Trial* trial;
         int calls;
-        double least;  // the minimum, since other load only adds time
+        double min_seconds;  // the minimum, since other load only adds time
     };
     std::vector<Runner> runners;
     double best = std::numeric_limits<double>::infinity();
@@ -159,10 +159,10 @@ TuningEntry measure_as(const View& out, std::span<const Trial> trials, double al
         try {
             fill(out, std::numeric_limits<double>::quiet_NaN());
             trial.run();
-            const double far = distance(host_copy<T>(out), wanted);
-            if (!(far <= allowed)) {
+            const double error_norm = distance(host_copy<T>(out), expected);
+            if (!(error_norm <= allowed)) {
                 entry.rejected[trial.name] =
-                    fmt::format("wrong: an error of {:.2g} relative to the norm, {:.0e} allowed", far, allowed);
+                    fmt::format("wrong: an error of {:.2g} relative to the norm, {:.0e} allowed", error_norm, allowed);
                 continue;
             }
             const double seconds = seconds_of(device, trial, 1);
@@ -175,20 +175,21 @@ TuningEntry measure_as(const View& out, std::span<const Trial> trials, double al
     }
     // A single call may have been disturbed, so slow candidates get a second one.
     for (Runner& runner : runners)
-        if (runner.least >= kHopeless * best)
-            runner.least = std::min(runner.least, seconds_of(device, *runner.trial, 1));
-    std::vector<Runner*> hopeful;
+        if (runner.min_seconds >= kMaxSlowdown * best)
+            runner.min_seconds = std::min(runner.min_seconds, seconds_of(device, *runner.trial, 1));
+    std::vector<Runner*> candidates;
     for (Runner& runner : runners)
-        if (runner.least < kHopeless * best) hopeful.push_back(&runner);
-    for (Runner* runner : hopeful)
-        runner->least = std::numeric_limits<double>::infinity();  // single calls include synchronisation
+        if (runner.min_seconds < kMaxSlowdown * best) candidates.push_back(&runner);
+    for (Runner* runner : candidates)
+        runner->min_seconds = std::numeric_limits<double>::infinity();  // single calls include synchronisation
     for (int round = 0; round < kRounds; ++round)
-        for (Runner* runner : hopeful)
-            runner->least = std::min(runner->least, seconds_of(device, *runner->trial, runner->calls));
-    for (const Runner& runner : runners) entry.microseconds[runner.trial->name] = runner.least * 1e6;
-    if (!hopeful.empty())
-        entry.winner =
-            (*std::ranges::min_element(hopeful, {}, [](const Runner* runner) { return runner->least; }))->trial->name;
+        for (Runner* runner : candidates)
+            runner->min_seconds = std::min(runner->min_seconds, seconds_of(device, *runner->trial, runner->calls));
+    for (const Runner& runner : runners) entry.microseconds[runner.trial->name] = runner.min_seconds * 1e6;
+    if (!candidates.empty())
+        entry.winner = (*std::ranges::min_element(candidates, {}, [](const Runner* runner) {
+                           return runner->min_seconds;
+                       }))->trial->name;
     return entry;
 }
 
@@ -241,7 +242,7 @@ void TuningTable::put(const std::string& key, const TuningEntry& entry) {
         // entry until its next write.
         Json file = read_or_empty(path);
         Json& entries = section_of(file, device_, driver_, std::string(kVersion))["entries"];
-        for (const std::string& one : own_) entries[one] = json_of(entries_[one]);
+        for (const std::string& own_key : own_) entries[own_key] = json_of(entries_[own_key]);
         write_file(path, file);
     } catch (...) {
         // Not writable: the result is used by this process only.
@@ -259,18 +260,18 @@ void merge_tuning(const std::vector<std::filesystem::path>& sources, const std::
     const auto key_of = [](const Json& section) {
         return Key{section["device"], section["driver"], section["library"]};
     };
-    std::map<Key, std::size_t> places;
+    std::map<Key, std::size_t> section_of_key;
     Json& sections = all["sections"];
-    for (std::size_t i = 0; i < sections.size(); ++i) places.try_emplace(key_of(sections[i]), i);
+    for (std::size_t i = 0; i < sections.size(); ++i) section_of_key.try_emplace(key_of(sections[i]), i);
     for (const std::filesystem::path& source : sources) {
         const Json file = read_file(source);
         for (const Json& section : file["sections"]) {
-            const auto [place, fresh] = places.try_emplace(key_of(section), sections.size());
-            if (fresh) {
+            const auto [entry_position, is_new] = section_of_key.try_emplace(key_of(section), sections.size());
+            if (is_new) {
                 sections.push_back(section);
                 sections.back()["entries"] = Json::object();
             }
-            Json& entries = sections[place->second]["entries"];
+            Json& entries = sections[entry_position->second]["entries"];
             for (const auto& [key, value] : section["entries"].items())
                 if (entry_of(value)) entries[key] = value;
         }

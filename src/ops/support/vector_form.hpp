@@ -35,7 +35,7 @@ inline RegisterTile cheapest_tile(std::span<const RegisterTile> tiles, const Vec
         return std::max({height * vectors, height + vectors, latency}) + height / 4;
     };
     RegisterTile best = tiles.back();
-    double least = std::numeric_limits<double>::infinity();
+    double min_cost = std::numeric_limits<double>::infinity();
     for (const RegisterTile& tile : tiles) {
         if (!tile.fits(form)) continue;
         const std::int64_t width = tile.vectors * form.vector, rest = columns % width;
@@ -44,8 +44,8 @@ inline RegisterTile cheapest_tile(std::span<const RegisterTile> tiles, const Vec
             (narrow ? columns / width : ceil_div(columns, width)) * cost_of(tile.rows, tile.vectors) +
             (narrow ? cost_of(tile.rows, 1) : 0);
         const auto cost = static_cast<double>(ceil_div(rows, tile.rows) * row);
-        if (cost >= gain * least) continue;
-        least = cost;
+        if (cost >= gain * min_cost) continue;
+        min_cost = cost;
         best = tile;
     }
     return best;
@@ -55,10 +55,10 @@ inline RegisterTile cheapest_tile(std::span<const RegisterTile> tiles, const Vec
 /// processors have 16 of narrower ones.
 inline VectorForm vector_form(const Device& device, DType dtype) {
     const std::int64_t width = dtype == DType::f64 ? device.info().vector_width_f64 : device.info().vector_width_f32;
-    const std::int64_t most = dtype == DType::f64 ? 8 : 16;
-    VectorForm form{.vector = most, .registers = 32};
+    const std::int64_t max_lanes = dtype == DType::f64 ? 8 : 16;
+    VectorForm form{.vector = max_lanes, .registers = 32};
     while (form.vector > 4 && form.vector > width) form.vector /= 2;
-    if (form.vector < most) form.registers = 16;
+    if (form.vector < max_lanes) form.registers = 16;
     return form;
 }
 

@@ -58,10 +58,10 @@ View reshaped(const View& view, const Shape& shape) {
 
 View permuted(const View& view, const Dims& order) {
     bool valid = order.rank() == view.rank();
-    std::array<bool, Dims::kMaxRank> seen{};
+    std::array<bool, Dims::kMaxRank> used_axes{};
     for (int i = 0; valid && i < order.rank(); ++i) {
-        valid = order[i] >= 0 && order[i] < order.rank() && !seen[static_cast<std::size_t>(order[i])];
-        if (valid) seen[static_cast<std::size_t>(order[i])] = true;
+        valid = order[i] >= 0 && order[i] < order.rank() && !used_axes[static_cast<std::size_t>(order[i])];
+        if (valid) used_axes[static_cast<std::size_t>(order[i])] = true;
     }
     if (!valid)
         throw ShapeError(fmt::format("permuted: expected each axis of {} once, got {}", view.shape.str(), order.str()));
@@ -106,7 +106,7 @@ View expanded(std::string_view function, const View& view, const Shape& shape) {
 
 namespace {
 /// The number of bytes from the first element to the end of the last one.
-std::pair<std::int64_t, std::int64_t> reach(const View& view) {
+std::pair<std::int64_t, std::int64_t> element_range(const View& view) {
     std::int64_t last = view.offset;
     for (int axis = 0; axis < view.rank(); ++axis) last += (view.shape[axis] - 1) * view.strides[axis];
     const auto unit = static_cast<std::int64_t>(size_of(view.dtype));
@@ -116,8 +116,8 @@ std::pair<std::int64_t, std::int64_t> reach(const View& view) {
 
 bool may_overlap(const View& a, const View& b) {
     if (!(a.buffer == b.buffer) || a.numel() == 0 || b.numel() == 0) return false;
-    const auto [start_a, end_a] = reach(a);
-    const auto [start_b, end_b] = reach(b);
+    const auto [start_a, end_a] = element_range(a);
+    const auto [start_b, end_b] = element_range(b);
     return start_a < end_b && start_b < end_a;
 }
 
@@ -143,9 +143,9 @@ void require_shape(std::string_view function, std::string_view name, const View&
     require_shape(function, name, view.shape, shape);
 }
 
-void require_shape(std::string_view function, std::string_view name, const Shape& got, const Shape& wanted) {
-    if (!(got == wanted))
-        throw ShapeError(fmt::format("{}: expected {} of shape {}, got {}", function, name, wanted.str(), got.str()));
+void require_shape(std::string_view function, std::string_view name, const Shape& got, const Shape& expected) {
+    if (!(got == expected))
+        throw ShapeError(fmt::format("{}: expected {} of shape {}, got {}", function, name, expected.str(), got.str()));
 }
 
 void require_floating(std::string_view function, std::string_view name, const View& view) {

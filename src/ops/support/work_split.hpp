@@ -22,10 +22,10 @@ constexpr std::int64_t kSimtColumns = 32;       // adjacent rows of a group if t
 /// Returns make() for a key, cached in each thread. For choices that take longer than a lookup.
 template <class Value, class Key, class Make>
 Value remembered(const Key& key, Make make) {
-    constexpr std::size_t most = 4096;
+    constexpr std::size_t max_entries = 4096;
     auto& known = declivity::detail::PerThread<std::map<Key, Value>, Make>::get();
     if (const auto found = known.find(key); found != known.end()) return found->second;
-    if (known.size() >= most) known.clear();
+    if (known.size() >= max_entries) known.clear();
     return known[key] = make();
 }
 
@@ -85,14 +85,14 @@ struct RowGroup {
     [[nodiscard]] std::int32_t stride_argument() const { return static_cast<std::int32_t>(columns ? rows : 1); }
 };
 
-/// @param most maximum work-items of a group
-inline RowGroup row_group(std::int64_t rows, std::int64_t elements, bool columns, std::int64_t most) {
-    most = power_of_two_up_to(std::min(kSimtGroup, most));
-    const std::int64_t wanted = power_of_two_up_to(2 * std::max<std::int64_t>(1, rows) - 1);
+/// @param max_items maximum work-items of a group
+inline RowGroup row_group(std::int64_t rows, std::int64_t elements, bool columns, std::int64_t max_items) {
+    max_items = power_of_two_up_to(std::min(kSimtGroup, max_items));
+    const std::int64_t row_count = power_of_two_up_to(2 * std::max<std::int64_t>(1, rows) - 1);
     const std::int64_t useful = power_of_two_up_to(std::max<std::int64_t>(1, elements / (columns ? 1 : 4)));
-    RowGroup group{.lanes = std::min(useful, most), .rows = 1, .columns = columns};
-    if (columns) group.lanes = std::min(useful, most / std::min({wanted, kSimtColumns, most}));
-    group.rows = std::min(wanted, most / group.lanes);
+    RowGroup group{.lanes = std::min(useful, max_items), .rows = 1, .columns = columns};
+    if (columns) group.lanes = std::min(useful, max_items / std::min({row_count, kSimtColumns, max_items}));
+    group.rows = std::min(row_count, max_items / group.lanes);
     return group;
 }
 

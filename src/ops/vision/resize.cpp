@@ -26,15 +26,15 @@ struct Sizes {
 enum class Direction : std::uint8_t { forward, backward };
 
 void launch_resample(Direction direction, const OperationViews& views) {
-    const View &from = views.in(0), &places = views.in(1), &weights = views.in(2), &to = views.out(0);
+    const View &from = views.in(0), &indices = views.in(1), &weights = views.in(2), &to = views.out(0);
     if (to.numel() == 0) return;
     const bool forward = direction == Direction::forward;
     const std::string_view name = forward ? "resize" : "resize_backward";
-    const WorkScope work(name, work_each(2 * static_cast<double>(places.shape[1]), forward ? to : from, places, weights,
-                                         forward ? from : to));
+    const WorkScope work(name, work_each(2 * static_cast<double>(indices.shape[1]), forward ? to : from, indices,
+                                         weights, forward ? from : to));
     const Device device = from.device();
     const bool simd = is_simd(device);
-    const std::int64_t outer = to.shape[0], inner = to.shape[2], taps = places.shape[1], m = places.shape[0];
+    const std::int64_t outer = to.shape[0], inner = to.shape[2], taps = indices.shape[1], m = indices.shape[0];
     const std::int64_t n = (forward ? from : to).shape[1];
     Sizes sizes{.rows = outer, .each = 1, .n = narrow(n), .m = narrow(m), .inner = narrow(inner), .taps = narrow(taps)};
     Defines defines = real_defines(from.dtype);
@@ -51,10 +51,10 @@ void launch_resample(Direction direction, const OperationViews& views) {
         sizes.each = rows_each(device, sizes.rows, rows ? inner * taps : std::max(n, m) * taps);
         range = {.global = {to_size(ceil_div(sizes.rows, sizes.each)), 1, 1}, .local = {1, 1, 1}};
     } else {
-        const std::size_t columns = to_size(to.shape[1] * inner), most = std::min(kGroup, kernel.max_work_group());
-        range = {.global = {round_up(columns, most), to_size(outer), 1}, .local = {most, 1, 1}};
+        const std::size_t columns = to_size(to.shape[1] * inner), group = std::min(kGroup, kernel.max_work_group());
+        range = {.global = {round_up(columns, group), to_size(outer), 1}, .local = {group, 1, 1}};
     }
-    launch(kernel, range, {sizes, from.argument(), places.argument(), or_else(weights, from), to.argument()});
+    launch(kernel, range, {sizes, from.argument(), indices.argument(), or_else(weights, from), to.argument()});
 }
 
 struct None {
@@ -71,24 +71,24 @@ EpilogueFused launch_backward(const OperationViews& views, const None&) {
     return EpilogueFused::no;
 }
 
-void check(std::string_view function, const View& x, const View& places, const View& weights) {
+void check(std::string_view function, const View& x, const View& indices, const View& weights) {
     if (x.dtype != DType::f32 && x.dtype != DType::f64)
         throw TypeError(fmt::format("{}: expected f32 or f64, got {}", function, name_of(x.dtype)));
     require_rank(function, "x", x, 3, "outer, n, inner");
     require_dense(function, "x", x);
-    require_rank(function, "places", places, 2, "m, K");
-    require_dense(function, "places", places);
-    require_same_device(function, x, places);
-    if (places.dtype != DType::i32)
-        throw TypeError(fmt::format("{}: expected indices of i32, got {}", function, name_of(places.dtype)));
+    require_rank(function, "indices", indices, 2, "m, K");
+    require_dense(function, "indices", indices);
+    require_same_device(function, x, indices);
+    if (indices.dtype != DType::i32)
+        throw TypeError(fmt::format("{}: expected indices of i32, got {}", function, name_of(indices.dtype)));
     if (!weights.buffer) return;
     require_alike(function, "x", x, "weights", weights);
-    require_shape(function, "weights", weights, places.shape);
+    require_shape(function, "weights", weights, indices.shape);
     require_dense(function, "weights", weights);
 }
 
 /// Offsets within an outer element are i32 in the kernels.
-void require_few(std::string_view function, std::int64_t size, std::int64_t inner) {
+void check_int32_offsets(std::string_view function, std::int64_t size, std::int64_t inner) {
     if (size * inner > (std::int64_t{1} << 31) - 1)
         throw ShapeError(fmt::format("{}: expected fewer than 2^31 elements in an axis and those after it, got {} x {}",
                                      function, size, inner));
@@ -96,21 +96,21 @@ void require_few(std::string_view function, std::int64_t size, std::int64_t inne
 
 }  // namespace
 
-LazyArray resample(const View& x, const View& places, const View& weights) {
-    check("resize", x, places, weights);
-    const Shape shape{x.shape[0], places.shape[0], x.shape[2]};
-    require_few("resize", std::max(x.shape[1], shape[1]), shape[2]);
+LazyArray resample(const View& x, const View& indices, const View& weights) {
+    check("resize", x, indices, weights);
+    const Shape shape{x.shape[0], indices.shape[0], x.shape[2]};
+    check_int32_offsets("resize", std::max(x.shape[1], shape[1]), shape[2]);
     return operation("resize", launch_forward, None{},
-                     {.reads = {x, places, weights}, .outputs = {{x.dtype, shape}}})[0];
+                     {.reads = {x, indices, weights}, .outputs = {{x.dtype, shape}}})[0];
 }
 
-LazyArray resample_backward(const View& out_gradient, const View& places, const View& weights, std::int64_t n) {
-    check("resize_backward", out_gradient, places, weights);
+LazyArray resample_backward(const View& out_gradient, const View& indices, const View& weights, std::int64_t n) {
+    check("resize_backward", out_gradient, indices, weights);
     const Shape shape{out_gradient.shape[0], n, out_gradient.shape[2]};
-    require_shape("resize_backward", "the gradient", out_gradient, {shape[0], places.shape[0], shape[2]});
-    require_few("resize_backward", std::max(n, places.shape[0]), shape[2]);
+    require_shape("resize_backward", "the gradient", out_gradient, {shape[0], indices.shape[0], shape[2]});
+    check_int32_offsets("resize_backward", std::max(n, indices.shape[0]), shape[2]);
     return operation("resize_backward", launch_backward, None{},
-                     {.reads = {out_gradient, places, weights}, .outputs = {{out_gradient.dtype, shape}}})[0];
+                     {.reads = {out_gradient, indices, weights}, .outputs = {{out_gradient.dtype, shape}}})[0];
 }
 
 }  // namespace declivity::ops

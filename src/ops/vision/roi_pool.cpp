@@ -26,7 +26,7 @@ struct RoiPool {
     double scale;
 };
 
-EpilogueFused launch_places(const OperationViews& views, const RoiPool& pool) {
+EpilogueFused launch_roi_pool(const OperationViews& views, const RoiPool& pool) {
     const View &x = views.in(0), &boxes = views.in(1), &images = views.in(2), &out = views.out(0);
     if (out.numel() == 0) return EpilogueFused::no;
     const WorkScope work("roi_pool", work_each(1, x, boxes, images, out));
@@ -65,7 +65,7 @@ LazyArray roi_pool_indices(const View& x, const View& boxes, const View& images,
         throw TypeError(fmt::format("{}: expected image indices of i64, got {}", function, name_of(images.dtype)));
     if (x.shape[2] * x.shape[3] > (std::int64_t{1} << 31) - 1)
         throw ShapeError(fmt::format("{}: expected images of fewer than 2^31 pixels, got {}", function, x.shape.str()));
-    return operation(function, launch_places, RoiPool{scale},
+    return operation(function, launch_roi_pool, RoiPool{scale},
                      {.reads = {x, boxes, images},
                       .outputs = {{DType::i32, {boxes.shape[0], x.shape[1], output_size[0], output_size[1]}}}})[0];
 }
