@@ -1,7 +1,7 @@
 // Layer 2, private. The key of a problem's measurements and its hash, from one list of its fields.
 //
-// A problem of a Strategy has a function `visit_fields(const Problem&, visit)`, which calls visit(name, value, part) for
-// each of its fields, in the order of the key.
+// A problem of a Strategy has a function `visit_fields(const Problem&, visit)`, which calls visit(name, value, part)
+// for each of its fields, in the order of the key.
 #pragma once
 
 #include <array>
