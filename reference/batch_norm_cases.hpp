@@ -25,7 +25,9 @@ struct BatchNormCase {
     [[nodiscard]] double bytes(DType dtype) const {
         return 3.0 * static_cast<double>(shape.numel()) * static_cast<double>(size_of(dtype));
     }
-    [[nodiscard]] Tolerance tolerance(DType dtype, double scale = 1) const { return reference::tolerance(dtype, 64, scale); }
+    [[nodiscard]] Tolerance tolerance(DType dtype, double scale = 1) const {
+        return reference::tolerance(dtype, 64, scale);
+    }
 };
 
 inline const std::vector<BatchNormCase>& batch_norm_cases() {
@@ -59,7 +61,8 @@ inline BatchNormReference reference_batch_norm(const BatchNormCase& test_case, c
                                                const std::vector<double>& weight, const std::vector<double>& bias,
                                                const std::vector<double>& g, double eps,
                                                const BatchNormReference* running = nullptr) {
-    const auto channels = static_cast<std::size_t>(test_case.channels()), inner = static_cast<std::size_t>(test_case.inner());
+    const auto channels = static_cast<std::size_t>(test_case.channels()),
+               inner = static_cast<std::size_t>(test_case.inner());
     const auto count = static_cast<double>(test_case.terms());
     const auto channel = [&](std::size_t i) { return i / inner % channels; };
     BatchNormReference out;

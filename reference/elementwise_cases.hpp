@@ -325,7 +325,7 @@ inline const std::vector<ElementwiseCase>& elementwise_cases() {
          .value =
              [](const A& v) {
                  return v.a < -40 ? 0.0
-                                  : v.a / (1 + std::exp(-v.a * 2 * std::sqrt(2 / std::values::pi) *
+                                  : v.a / (1 + std::exp(-v.a * 2 * std::sqrt(2 / std::numbers::pi) *
                                                         (1 + 0.044715 * v.a * v.a)));
              },
          .low = -5,
@@ -406,7 +406,8 @@ inline const ElementwiseCase* case_of(ops::Function function) {
 }
 
 /// Input values: random, integral for integer types, with duplicates.
-inline std::vector<double> inputs_for(const ElementwiseCase& test_case, DType dtype, std::int64_t count, std::uint64_t seed) {
+inline std::vector<double> inputs_for(const ElementwiseCase& test_case, DType dtype, std::int64_t count,
+                                      std::uint64_t seed) {
     if (is_floating(dtype)) {
         auto values = random_values(count, seed, test_case.low, test_case.high);
         for (double& value : values) value = as_type(value, dtype);
@@ -445,8 +446,10 @@ inline std::vector<double> expected(const ElementwiseCase& test_case, DType dtyp
 inline Tolerance allowed(const ElementwiseCase& test_case, DType dtype) {
     if (!is_floating(dtype)) return {};
     // Half an ulp in addition to the f32 error; for denormals half their distance.
-    if (dtype == DType::f16) return {.absolute = 0x1p-25 + test_case.absolute, .relative = 0x1.01p-11 + test_case.ulps * 0x1p-23};
-    if (dtype == DType::bf16) return {.absolute = 0x1p-125 + test_case.absolute, .relative = 0x1.01p-8 + test_case.ulps * 0x1p-23};
+    if (dtype == DType::f16)
+        return {.absolute = 0x1p-25 + test_case.absolute, .relative = 0x1.01p-11 + test_case.ulps * 0x1p-23};
+    if (dtype == DType::bf16)
+        return {.absolute = 0x1p-125 + test_case.absolute, .relative = 0x1.01p-8 + test_case.ulps * 0x1p-23};
     // Results below the smallest normal number may be flushed to zero.
     if (dtype == DType::f32) return {.absolute = 0x1p-125 + test_case.absolute, .relative = test_case.ulps * 0x1p-23};
     return {.absolute = 0x1p-1021 + test_case.absolute * 0x1p-29, .relative = 4 * test_case.ulps * 0x1p-52};

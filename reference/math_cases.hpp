@@ -119,7 +119,8 @@ double math_error(const MathCase& test_case, Real x, Real y) {
 
 /// The same in double, where the functions are nearly as accurate as the host's.
 inline double math_error_f64(const MathCase& test_case, double x, double y) {
-    return math_error(y, test_case.reference(x), test_case.absolute == 0 ? 1e-290 : std::max(2e-15, test_case.absolute * 0x1p-29));
+    return math_error(y, test_case.reference(x),
+                      test_case.absolute == 0 ? 1e-290 : std::max(2e-15, test_case.absolute * 0x1p-29));
 }
 inline constexpr double kMathUlpsF64 = 64;
 

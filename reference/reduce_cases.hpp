@@ -51,7 +51,7 @@ struct ReduceCase {
         if (kind == ops::Reduce::max || kind == ops::Reduce::min || !is_floating(dtype)) return {};
         const double scale = kind == ops::Reduce::mean ? 1 / static_cast<double>(terms()) : 1;
         return reference::tolerance(dtype, static_cast<double>(std::min<std::int64_t>(terms(), 64)),
-                               std::sqrt(static_cast<double>(terms())) * scale);
+                                    std::sqrt(static_cast<double>(terms())) * scale);
     }
 };
 

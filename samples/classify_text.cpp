@@ -27,22 +27,25 @@ struct Play {
 };
 
 /// Synthetic dialogue: each speaker has words of their own and words shared by all.
-std::string drawn_dialogue(std::int64_t speeches, std::uint64_t seed) {
+std::string synthetic_dialogue(std::int64_t speeches, std::uint64_t seed) {
     const std::vector<std::string> speakers{"KING", "FOOL", "GUARD", "NURSE"},
-        own{"crown realm throne sword", "bell jest riddle cap", "wall gate torch watch", "child milk cradle song"};
+        own_words{"crown realm throne sword", "bell jest riddle cap", "wall gate torch watch",
+                  "child milk cradle song"};
     const std::vector<std::string> common = text::split_whitespace("the a my your is was where never good old and not");
     data::Random random(seed, 0, 0, data::Purpose::user);
-    const auto pick = [&](const std::vector<std::string>& of) {
-        return of[static_cast<std::size_t>(random.below(static_cast<std::int64_t>(of.size())))];
+    const auto pick = [&](const std::vector<std::string>& choices) {
+        return choices[static_cast<std::size_t>(random.below(static_cast<std::int64_t>(choices.size())))];
     };
     std::string play;
     for (std::int64_t i = 0; i < speeches; ++i) {
-        const auto who = static_cast<std::size_t>(random.below(4));
-        play += speakers[who] + ":\n";
+        const auto speaker_index = static_cast<std::size_t>(random.below(4));
+        play += speakers[speaker_index] + ":\n";
         for (std::int64_t line = 0; line < 2; ++line) {
             for (int word = 0; word < 7; ++word) {
-                const std::size_t whose = random.chance(0.7F) ? who : static_cast<std::size_t>(random.below(4));
-                play += (random.chance(0.25F) ? pick(text::split_whitespace(own[whose])) : pick(common)) + " ";
+                const std::size_t word_owner =
+                    random.chance(0.7F) ? speaker_index : static_cast<std::size_t>(random.below(4));
+                play +=
+                    (random.chance(0.25F) ? pick(text::split_whitespace(own_words[word_owner])) : pick(common)) + " ";
             }
             play += "\n";
         }
@@ -53,9 +56,9 @@ std::string drawn_dialogue(std::int64_t speeches, std::uint64_t seed) {
 
 /// The lines of the most frequent speakers. Every sixth speech of each is in the test set, so that no speech is in both
 /// sets.
-Play play_of(const std::string& whole, std::int64_t count) {
+Play parse_play(const std::string& complete_text, std::int64_t count) {
     std::map<std::string, std::vector<std::vector<std::string>>> speeches;
-    std::istringstream in(whole);
+    std::istringstream in(complete_text);
     std::string line, speaker;
     while (std::getline(in, line)) {
         if (line.empty()) speaker.clear();
@@ -79,7 +82,7 @@ Play play_of(const std::string& whole, std::int64_t count) {
         std::int64_t speech = 0;
         for (const auto& item : speeches[play.speakers.back()]) {
             const bool is_test = ++speech % 6 == 0;
-            for (const std::string& said : item) play.lines.push_back({said, i, is_test});
+            for (const std::string& predictions : item) play.lines.push_back({predictions, i, is_test});
         }
     }
     return play;
@@ -108,7 +111,7 @@ struct NaiveBayes {
     }
     [[nodiscard]] std::int64_t operator()(const std::vector<std::int64_t>& line) const {
         std::size_t best = 0;
-        double most = -1e300;
+        double best_score = -1e300;
         for (std::size_t label = 0; label < counts.size(); ++label) {
             double score = std::log(priors[label]);
             for (const std::int64_t word : line) {
@@ -116,7 +119,7 @@ struct NaiveBayes {
                 score += std::log(((found == counts[label].end() ? 0 : found->second) + 1) /
                                   (totals[label] + static_cast<double>(words)));
             }
-            if (score > most) most = score, best = label;
+            if (score > best_score) best_score = score, best = label;
         }
         return static_cast<std::int64_t>(best);
     }
@@ -127,10 +130,10 @@ struct LineSets {
     std::vector<std::int64_t> train_labels, test_labels;
 };
 
-double accuracy_of(const std::vector<std::int64_t>& said, const std::vector<std::int64_t>& truth) {
+double accuracy_of(const std::vector<std::int64_t>& predictions, const std::vector<std::int64_t>& labels) {
     double right = 0;
-    for (std::size_t i = 0; i < said.size(); ++i) right += said[i] == truth[i] ? 1 : 0;
-    return right / static_cast<double>(said.size());
+    for (std::size_t i = 0; i < predictions.size(); ++i) right += predictions[i] == labels[i] ? 1 : 0;
+    return right / static_cast<double>(predictions.size());
 }
 
 struct Training {
@@ -140,25 +143,26 @@ struct Training {
 };
 
 /// Trains the model and returns its predictions for the test lines.
-std::vector<std::int64_t> predictions_of(nn::Layer& model, const LineSets& sets, const Training& how) {
+std::vector<std::int64_t> predictions_of(nn::Layer& model, const LineSets& sets, const Training& options) {
     const text::SequenceDataset train(sets.train, sets.train_labels), test(sets.test, sets.test_labels);
     const data::Collate collate = data::pad({.values = {{"tokens", kPadding}}, .multiple = 8});
-    optim::AdamW optimizer(model.parameters(), {.lr = how.lr, .weight_decay = 1});
+    optim::AdamW optimizer(model.parameters(), {.lr = options.lr, .weight_decay = 1});
     train::Trainer trainer(model, optimizer, nn::CrossEntropyLoss({.label_smoothing = 0.1}),
                            {.inputs = {"tokens"}, .target = "label"});
     trainer.fit(train, test,
-                {.epochs = how.epochs,
-                 .batch = how.batch,
-                 .seed = how.seed,
+                {.epochs = options.epochs,
+                 .batch = options.batch,
+                 .seed = options.seed,
                  .collate = collate,
                  .sampler = std::make_shared<data::BucketSampler>(train.lengths()),
                  .clip_norm = 1});
     const NoGrad no_grad;
     model.eval();
-    std::vector<std::int64_t> said;
-    for (const data::Batch& batch : data::Loader(test, {.batch = how.batch, .collate = collate}))
-        for (const std::int64_t one : argmax(model(batch["tokens"]), 1).to_vector<std::int64_t>()) said.push_back(one);
-    return said;
+    std::vector<std::int64_t> predictions;
+    for (const data::Batch& batch : data::Loader(test, {.batch = options.batch, .collate = collate}))
+        for (const std::int64_t label : argmax(model(batch["tokens"]), 1).to_vector<std::int64_t>())
+            predictions.push_back(label);
+    return predictions;
 }
 
 }  // namespace
@@ -166,30 +170,30 @@ std::vector<std::int64_t> predictions_of(nn::Layer& model, const LineSets& sets,
 int main(int argc, char** argv) {
     std::string file, device, plot;
     std::int64_t speakers = 8;
-    Training how{.epochs = 16, .batch = 64, .lr = 1e-3, .seed = 1};
+    Training options{.epochs = 16, .batch = 64, .lr = 1e-3, .seed = 1};
     CLI::App app("Predicts the speaker of each line of a play.");
     app.add_option("--text", file, "play with a line 'NAME:' before each speech (default: a synthetic dialogue)");
     app.add_option("--device", device,
                    "device: gpu, cpu, an id such as 0:0, or part of a name (default: the best one)");
     app.add_option("--speakers", speakers, "number of speakers: those with the most lines")->capture_default_str();
-    app.add_option("--epochs", how.epochs, "epochs")->capture_default_str();
-    app.add_option("--batch", how.batch, "batch size in lines")->capture_default_str();
-    app.add_option("--lr", how.lr, "learning rate")->capture_default_str();
-    app.add_option("--seed", how.seed, "random seed")->capture_default_str();
+    app.add_option("--epochs", options.epochs, "epochs")->capture_default_str();
+    app.add_option("--batch", options.batch, "batch size in lines")->capture_default_str();
+    app.add_option("--lr", options.lr, "learning rate")->capture_default_str();
+    app.add_option("--seed", options.seed, "random seed")->capture_default_str();
     app.add_option("--plot", plot, "PNG file for the confusion matrix");
     CLI11_PARSE(app, argc, argv);
     return guarded([&] {
         if (!device.empty()) set_default_device(Device::select(device));
-        manual_seed(how.seed);
-        std::string whole;
+        manual_seed(options.seed);
+        std::string complete_text;
         if (file.empty()) {
             std::puts("no --text: using a synthetic dialogue");
-            whole = drawn_dialogue(1500, 1);
+            complete_text = synthetic_dialogue(1500, 1);
             speakers = std::min<std::int64_t>(speakers, 4);
         } else {
-            whole = text_of(file);
+            complete_text = text_of(file);
         }
-        const Play play = play_of(whole, speakers);
+        const Play play = parse_play(complete_text, speakers);
         std::vector<std::string> corpus;
         for (const Line& line : play.lines)
             if (!line.is_test) corpus.push_back(line.text);
@@ -212,12 +216,12 @@ int main(int argc, char** argv) {
         for (const auto* lines : {&sets.train, &sets.test})
             for (const auto& line : *lines) longest = std::max(longest, line.size());
 
-        const double most = *std::ranges::max_element(count) / static_cast<double>(sets.test.size());
+        const double largest_class = *std::ranges::max_element(count) / static_cast<double>(sets.test.size());
         const NaiveBayes bayes(sets.train, sets.train_labels, speakers, vocabulary.size());
-        std::vector<std::int64_t> by_bayes;
-        for (const auto& line : sets.test) by_bayes.push_back(bayes(line));
+        std::vector<std::int64_t> bayes_predictions;
+        for (const auto& line : sets.test) bayes_predictions.push_back(bayes(line));
         models::TextCNN cnn({.vocab_size = vocabulary.size(), .num_classes = speakers, .filter_sizes = {1, 2, 3}});
-        const std::vector<std::int64_t> by_cnn = predictions_of(cnn, sets, how);
+        const std::vector<std::int64_t> cnn_predictions = predictions_of(cnn, sets, options);
         models::TransformerClassifier transformer({.vocab_size = vocabulary.size(),
                                                    .num_classes = speakers,
                                                    .d_model = 64,
@@ -225,27 +229,28 @@ int main(int argc, char** argv) {
                                                    .dim_feedforward = 256,
                                                    .dropout = 0.3,
                                                    .max_length = static_cast<std::int64_t>(longest + 8)});
-        const std::vector<std::int64_t> by_transformer = predictions_of(transformer, sets, how);
+        const std::vector<std::int64_t> transformer_predictions = predictions_of(transformer, sets, options);
 
         std::puts("");
         for (std::size_t i = 0; i < test_lines.size(); i += test_lines.size() / 12 + 1)
             std::printf("%-60s predicted %s%s\n", test_lines[i].c_str(),
-                        play.speakers[static_cast<std::size_t>(by_cnn[i])].c_str(),
-                        by_cnn[i] == sets.test_labels[i]
+                        play.speakers[static_cast<std::size_t>(cnn_predictions[i])].c_str(),
+                        cnn_predictions[i] == sets.test_labels[i]
                             ? ""
                             : (", actual " + play.speakers[static_cast<std::size_t>(sets.test_labels[i])]).c_str());
         if (!plot.empty()) {
             std::vector<float> table(play.speakers.size() * play.speakers.size());
-            for (std::size_t i = 0; i < by_cnn.size(); ++i)
-                table[static_cast<std::size_t>(sets.test_labels[i] * speakers + by_cnn[i])] +=
+            for (std::size_t i = 0; i < cnn_predictions.size(); ++i)
+                table[static_cast<std::size_t>(sets.test_labels[i] * speakers + cnn_predictions[i])] +=
                     static_cast<float>(1 / count[static_cast<std::size_t>(sets.test_labels[i])]);
-            io::write_png(plot, drawn({"Convolutions: confusion matrix, rows normalised", "speaker", "predicted",
-                                       play.speakers, play.speakers, table}));
+            io::write_png(plot, draw_heatmap({"Convolutions: confusion matrix, rows normalised", "speaker", "predicted",
+                                              play.speakers, play.speakers, table}));
             std::printf("wrote %s\n", plot.c_str());
         }
         std::printf("\ntest accuracy: always the same %.4f, naive Bayes %.4f, convolutions %.4f, transformer %.4f\n",
-                    most, accuracy_of(by_bayes, sets.test_labels), accuracy_of(by_cnn, sets.test_labels),
-                    accuracy_of(by_transformer, sets.test_labels));
+                    largest_class, accuracy_of(bayes_predictions, sets.test_labels),
+                    accuracy_of(cnn_predictions, sets.test_labels),
+                    accuracy_of(transformer_predictions, sets.test_labels));
         return 0;
     });
 }

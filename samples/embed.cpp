@@ -14,7 +14,7 @@ using namespace samples;
 namespace {
 
 constexpr std::int64_t
-    kLongest = 256,
+    kMaxTokens = 256,
     kMultiple = 16;  // max tokens of a sentence; number of distinct batch lengths, small to compile few kernels
 
 class SentenceEncoder {
@@ -22,7 +22,7 @@ class SentenceEncoder {
     explicit SentenceEncoder(const std::string& folder)
         : tokenizer_(text::Tokenizer::from_file(folder + "/tokenizer.json")),
           model_(models::BERT::from_pretrained(folder)) {
-        tokenizer_.set_truncation(text::Truncation{.max_length = kLongest});
+        tokenizer_.set_truncation(text::Truncation{.max_length = kMaxTokens});
         tokenizer_.set_padding({});
     }
 
@@ -31,7 +31,7 @@ class SentenceEncoder {
         const NoGrad no_grad;
         // Sentences are batched by similar length.
         std::vector<text::Encoding> encodings;
-        for (const std::string& one : sentences) encodings.push_back(tokenizer_.encode(one));
+        for (const std::string& sentence : sentences) encodings.push_back(tokenizer_.encode(sentence));
         std::vector<std::int64_t> order(sentences.size());
         std::iota(order.begin(), order.end(), 0);
         const auto length = [&](std::int64_t i) { return encodings[static_cast<std::size_t>(i)].size(); };
@@ -44,21 +44,22 @@ class SentenceEncoder {
                 (static_cast<std::int64_t>(length(order[first])) + kMultiple - 1) / kMultiple * kMultiple;
             std::vector<std::int64_t> ids(static_cast<std::size_t>(rows * width)), mask(ids.size());
             for (std::size_t i = first; i < last; ++i) {
-                const auto& own = encodings[static_cast<std::size_t>(order[i])].ids;
+                const auto& sentence_ids = encodings[static_cast<std::size_t>(order[i])].ids;
                 const std::size_t at = (i - first) * static_cast<std::size_t>(width);
-                std::ranges::copy(own, ids.begin() + static_cast<std::ptrdiff_t>(at));
-                std::fill_n(mask.begin() + static_cast<std::ptrdiff_t>(at), own.size(), 1);
+                std::ranges::copy(sentence_ids, ids.begin() + static_cast<std::ptrdiff_t>(at));
+                std::fill_n(mask.begin() + static_cast<std::ptrdiff_t>(at), sentence_ids.size(), 1);
             }
-            const Tensor seen = Tensor::from(mask, {rows, width});
-            const Tensor states = model_(Tensor::from(ids, {rows, width}), {.attention_mask = seen}).last_hidden_state;
-            const Tensor weights = unsqueeze(seen.to(states.dtype()), 2);
+            const Tensor mask_tensor = Tensor::from(mask, {rows, width});
+            const Tensor states =
+                model_(Tensor::from(ids, {rows, width}), {.attention_mask = mask_tensor}).last_hidden_state;
+            const Tensor weights = unsqueeze(mask_tensor.to(states.dtype()), 2);
             parts.push_back(normalize(sum(states * weights, {1}) / sum(weights, {1})));
         }
         // Restores the original order of the sentences.
-        std::vector<std::int64_t> place(order.size());
+        std::vector<std::int64_t> position(order.size());
         for (std::size_t i = 0; i < order.size(); ++i)
-            place[static_cast<std::size_t>(order[i])] = static_cast<std::int64_t>(i);
-        return index_select(concat(parts, 0), 0, Tensor::from(place, {static_cast<std::int64_t>(place.size())}));
+            position[static_cast<std::size_t>(order[i])] = static_cast<std::int64_t>(i);
+        return index_select(concat(parts, 0), 0, Tensor::from(position, {static_cast<std::int64_t>(position.size())}));
     }
 
   private:
@@ -69,26 +70,26 @@ class SentenceEncoder {
 /// The distinct lines of a text with at least 20 letters.
 std::vector<std::string> sentences_of(const std::string& path, std::int64_t limit) {
     std::vector<std::string> all;
-    std::set<std::string> known;
+    std::set<std::string> seen_lines;
     text::lines_of({path}).for_each([&](const std::string& line) {
         if (line.size() < 20 || (limit > 0 && static_cast<std::int64_t>(all.size()) >= limit)) return;
-        if (known.insert(line).second) all.push_back(line);
+        if (seen_lines.insert(line).second) all.push_back(line);
     });
     if (all.empty()) throw ValueError("embed: expected a text with lines of at least 20 letters, got none in " + path);
     return all;
 }
 
 /// Cosine similarities of the sentences as an image: darker is more similar.
-io::Image8 picture(const std::vector<std::string>& sentences, const std::vector<float>& nearness) {
-    constexpr int cell = 24, words = 380, edge = 10;
+io::Image8 picture(const std::vector<std::string>& sentences, const std::vector<float>& similarities) {
+    constexpr int cell = 24, text_width = 380, edge = 10;
     const auto count = static_cast<int>(sentences.size());
-    io::Canvas canvas(words + cell * count + 2 * edge, cell * count + 2 * edge, {255, 255, 255});
+    io::Canvas canvas(text_width + cell * count + 2 * edge, cell * count + 2 * edge, {255, 255, 255});
     for (int i = 0; i < count; ++i) {
         canvas.text(edge, edge + i * cell + 7, sentences[static_cast<std::size_t>(i)].substr(0, 60), {40, 40, 40});
         for (int j = 0; j < count; ++j) {
-            const float near = std::clamp(nearness[static_cast<std::size_t>(i * count + j)], 0.0F, 1.0F);
-            const auto light = static_cast<std::uint8_t>(255 - 225 * near);
-            canvas.fill_rect(words + j * cell, edge + i * cell, cell - 1, cell - 1, {light, light, 255});
+            const float similarity = std::clamp(similarities[static_cast<std::size_t>(i * count + j)], 0.0F, 1.0F);
+            const auto light = static_cast<std::uint8_t>(255 - 225 * similarity);
+            canvas.fill_rect(text_width + j * cell, edge + i * cell, cell - 1, cell - 1, {light, light, 255});
         }
     }
     return canvas.image();
@@ -125,19 +126,19 @@ int main(int argc, char** argv) {
         std::printf("%zu sentences, %.1f per second\n", sentences.size(),
                     static_cast<double>(sentences.size()) / seconds);
 
-        const Tensor asked = encoder({question}, 1);
+        const Tensor query = encoder({question}, 1);
         const auto count = std::min(top, static_cast<std::int64_t>(sentences.size()));
-        const auto [scores, places] = topk(squeeze(matmul(vectors, transpose(asked, 0, 1)), 1), count, 0);
+        const auto [scores, indices] = topk(squeeze(matmul(vectors, transpose(query, 0, 1)), 1), count, 0);
         const std::vector<float> score = scores.to_vector<float>();
-        const std::vector<std::int64_t> place = places.to_vector<std::int64_t>();
+        const std::vector<std::int64_t> index = indices.to_vector<std::int64_t>();
         std::printf("\n%s\n", question.c_str());
         std::vector<std::string> shown{question};
-        for (std::size_t i = 0; i < place.size(); ++i) {
-            shown.push_back(sentences[static_cast<std::size_t>(place[i])]);
+        for (std::size_t i = 0; i < index.size(); ++i) {
+            shown.push_back(sentences[static_cast<std::size_t>(index[i])]);
             std::printf("  %.3f  %s\n", static_cast<double>(score[i]), shown.back().c_str());
         }
         if (!plot.empty()) {
-            const Tensor all = concat({asked, index_select(vectors, 0, places)}, 0);
+            const Tensor all = concat({query, index_select(vectors, 0, indices)}, 0);
             io::write_png(plot, picture(shown, matmul(all, transpose(all, 0, 1)).to_vector<float>()));
         }
         if (!save.empty()) io::save(save, {{"vectors", vectors}});

@@ -16,7 +16,7 @@ namespace {
 constexpr std::int64_t kDays = 60, kYear = 365;
 
 /// Synthetic daily temperatures: a yearly season, autocorrelated weather, and noise.
-std::vector<float> drawn_weather(std::int64_t days) {
+std::vector<float> synthetic_weather(std::int64_t days) {
     data::Random random(1, 0, 0, data::Purpose::user);
     std::vector<float> series;
     float weather = 0;
@@ -97,7 +97,7 @@ int main(int argc, char** argv) {
         if (!device.empty()) set_default_device(Device::select(device));
         manual_seed(seed);
         if (data_file.empty()) std::puts("no --data: using synthetic temperatures");
-        std::vector<float> series = data_file.empty() ? drawn_weather(10 * kYear) : second_column(data_file);
+        std::vector<float> series = data_file.empty() ? synthetic_weather(10 * kYear) : second_column(data_file);
         const auto days = static_cast<std::int64_t>(series.size());
         if (days < 3 * kYear) throw ValueError("forecast: expected at least three years of days");
         double mean = 0, square = 0;
@@ -122,15 +122,15 @@ int main(int argc, char** argv) {
                      .clip_norm = 1,
                      .callbacks = {std::make_shared<train::LearningRate>(optim::cosine(epochs, 0.02),
                                                                          train::LearningRate::Unit::epoch)}});
-        const std::vector<float> said = trainer.predict(test).to_vector<float>();
-        train::Series truth{.name = "measured", .x = {}, .y = {}}, forecast{.name = "LSTM", .x = {}, .y = {}};
-        double of_network = 0, naive = 0;
+        const std::vector<float> predictions = trainer.predict(test).to_vector<float>();
+        train::Series measured{.name = "measured", .x = {}, .y = {}}, forecast{.name = "LSTM", .x = {}, .y = {}};
+        double network_error = 0, naive_error = 0;
         for (std::int64_t i = 0; i < kYear; ++i) {
             const auto at = [&](std::int64_t day) { return series[static_cast<std::size_t>(days - kYear + day)]; };
-            of_network += std::pow(said[static_cast<std::size_t>(i)] - at(i), 2);
-            naive += std::pow(at(i - 1) - at(i), 2);
+            network_error += std::pow(predictions[static_cast<std::size_t>(i)] - at(i), 2);
+            naive_error += std::pow(at(i - 1) - at(i), 2);
             for (auto& [to, value] :
-                 {std::pair(&truth, at(i)), std::pair(&forecast, said[static_cast<std::size_t>(i)])}) {
+                 {std::pair(&measured, at(i)), std::pair(&forecast, predictions[static_cast<std::size_t>(i)])}) {
                 to->x.push_back(static_cast<double>(i));
                 to->y.push_back(value * deviation + mean);
             }
@@ -138,10 +138,10 @@ int main(int argc, char** argv) {
         if (!plot.empty())
             io::write_png(plot, train::learning_curve({.title = "The last year",
                                                        .x_label = "day",
-                                                       .losses = {truth, forecast},
+                                                       .losses = {measured, forecast},
                                                        .losses_label = "temperature"}));
         const auto error = [&](double sum) { return deviation * std::sqrt(sum / static_cast<double>(kYear)); };
-        std::printf("RMSE in degrees: LSTM %.3f, naive %.3f\n", error(of_network), error(naive));
-        return of_network < naive ? 0 : 1;
+        std::printf("RMSE in degrees: LSTM %.3f, naive %.3f\n", error(network_error), error(naive_error));
+        return network_error < naive_error ? 0 : 1;
     });
 }

@@ -14,25 +14,26 @@ constexpr std::int64_t kWord = 7, kLength = 2 * kWord + 1, kBar = 26, kTokens = 
 /// Maps tokens (N, T) to next-token scores (N, T, kTokens). With a KV cache (N, kLength, 2 kWidth) of all but the last
 /// token: scores of the last token only, (N, 1, kTokens); writes its key and value to the cache.
 struct LanguageModel : nn::Callable<Tensor(Tensor tokens, Tensor cache)> {
-    nn::Embedding& letter = add("letter", nn::Embedding(kTokens, kWidth));
-    nn::Embedding& place = add("place", nn::Embedding(kLength, kWidth));
+    nn::Embedding& token_embedding = add("letter", nn::Embedding(kTokens, kWidth));
+    nn::Embedding& position_embedding = add("place", nn::Embedding(kLength, kWidth));
     nn::Linear& query = add("query", nn::Linear(kWidth, kWidth));
     nn::Linear& key_value = add("key_value", nn::Linear(kWidth, 2 * kWidth));
     nn::Linear& head = add("head", nn::Linear(kWidth, kTokens));
 
     Tensor forward(Tensor tokens, Tensor cache) override {
         const std::int64_t end = tokens.size(1), first = cache.defined() ? end - 1 : 0;
-        const Tensor at = arange(first, end, 1, {DType::i64}), x = letter(slice(tokens, 1, first, end)) + place(at);
+        const Tensor at = arange(first, end, 1, {DType::i64}),
+                     x = token_embedding(slice(tokens, 1, first, end)) + position_embedding(at);
         Tensor memory = key_value(x);
         if (cache.defined()) cache[{Slice(), Slice(first, end)}] = memory;
         if (cache.defined()) memory = slice(cache, 1, 0, end);
         const Tensor scores = matmul(query(x), transpose(slice(memory, 2, 0, kWidth))) / std::sqrt(kWidth);
-        const Tensor seen = where(arange(0, end) <= reshape(at, {-1, 1}), scores, -1e9);
-        return head(matmul(softmax(seen), slice(memory, 2, kWidth, 2 * kWidth)));
+        const Tensor masked_scores = where(arange(0, end) <= reshape(at, {-1, 1}), scores, -1e9);
+        return head(matmul(softmax(masked_scores), slice(memory, 2, kWidth, 2 * kWidth)));
     }
 };
 
-data::FunctionDataset words(std::int64_t count, std::uint64_t seed) {
+data::FunctionDataset palindromes(std::int64_t count, std::uint64_t seed) {
     const data::Field field{.name = "text", .dtype = DType::i64, .shape = Shape{kLength}};
     return data::FunctionDataset(count, {field}, [seed](std::int64_t index) {
         data::Random random(seed, 0, static_cast<std::uint64_t>(index), data::Purpose::user);
@@ -58,7 +59,7 @@ Tensor written(LanguageModel& model, const Tensor& read, Tensor cache) {
 
 int main() {
     manual_seed(1);
-    const data::FunctionDataset known = words(4000, 1), unseen = words(kWords, 2);
+    const data::FunctionDataset train_set = palindromes(4000, 1), test_set = palindromes(kWords, 2);
     LanguageModel model;
     optim::Adam optimizer(model.parameters(), {.lr = 0.01});
     const auto loss = [](const Tensor& scores, const data::Batch& batch) {
@@ -66,15 +67,16 @@ int main() {
         return cross_entropy(reshape(slice(scores, 1, kWord, kLength - 1), {-1, kTokens}), flatten(next, 0));
     };
     train::Trainer trainer(model, optimizer, loss, {.inputs = {"text"}});
-    trainer.fit(known, unseen, {.epochs = 3, .batch = 50, .capture = true});
+    trainer.fit(train_set, test_set, {.epochs = 3, .batch = 50, .capture = true});
 
-    const data::Batch batch = *data::Loader(unseen, {.batch = kWords}).begin();
-    const Tensor read = slice(batch["text"], 1, 0, kWord + 1), right = slice(batch["text"], 1, kWord + 1, kLength);
-    const Tensor plain = written(model, read, {}), cached = written(model, read, zeros({kWords, kLength, 2 * kWidth}));
-    const double share = mean((argmax(cached) == right).to(DType::f32)).item<float>();
-    const double off = max(abs(cached - plain)).item<float>();
-    const long long others = sum(argmax(cached) != argmax(plain)).item<std::int64_t>();
+    const data::Batch batch = *data::Loader(test_set, {.batch = kWords}).begin();
+    const Tensor read = slice(batch["text"], 1, 0, kWord + 1), expected = slice(batch["text"], 1, kWord + 1, kLength);
+    const Tensor uncached = written(model, read, {}),
+                 cached = written(model, read, zeros({kWords, kLength, 2 * kWidth}));
+    const double share = mean((argmax(cached) == expected).to(DType::f32)).item<float>();
+    const double max_difference = max(abs(cached - uncached)).item<float>();
+    const long long different_tokens = sum(argmax(cached) != argmax(uncached)).item<std::int64_t>();
     std::printf("letters right: %.4f; different without the cache: %lld, largest difference of scores: %.1e\n", share,
-                others, off);
-    return share > 0.99 && others == 0 && off < 1e-4 ? 0 : 1;
+                different_tokens, max_difference);
+    return share > 0.99 && different_tokens == 0 && max_difference < 1e-4 ? 0 : 1;
 }

@@ -34,20 +34,20 @@ int main(int argc, char** argv) {
                             .embd_pdrop = dropout,
                             .attn_pdrop = dropout});
         std::printf("%s\n%lld parameters\n", default_device().name().c_str(),
-                    static_cast<long long>(numbers_of(model.parameters())));
+                    static_cast<long long>(parameter_count(model.parameters())));
         const double loss = train_language_model(model, sets, flags, "GPT, nats per token");
 
         // The context is at most `length` tokens: longer texts are generated window by window, each from the last half
         // of the one before.
         std::vector<std::int64_t> ids = sets.tokenizer.ids(prompt);
-        const std::size_t wanted = ids.size() + static_cast<std::size_t>(flags.generate);
+        const std::size_t total_length = ids.size() + static_cast<std::size_t>(flags.generate);
         const models::NextToken next =
             flags.temperature > 0 ? models::sampling({.temperature = flags.temperature}) : models::greedy();
-        while (ids.size() < wanted) {
+        while (ids.size() < total_length) {
             const std::size_t seen = std::min<std::size_t>(ids.size(), static_cast<std::size_t>(flags.length / 2));
             const std::vector<std::int64_t> last(ids.end() - static_cast<std::ptrdiff_t>(seen), ids.end());
-            const auto count =
-                static_cast<std::int64_t>(std::min(wanted - ids.size(), static_cast<std::size_t>(flags.length) - seen));
+            const auto count = static_cast<std::int64_t>(
+                std::min(total_length - ids.size(), static_cast<std::size_t>(flags.length) - seen));
             const Tensor read = Tensor::from(last, {1, static_cast<std::int64_t>(seen)});
             const auto written =
                 models::generate(model, read, {.max_new_tokens = count, .next = next}).tokens.to_vector<std::int64_t>();

@@ -12,13 +12,13 @@ namespace {
 
 struct Lstm : nn::Layer {
     Lstm(std::int64_t tokens, std::int64_t width, std::int64_t layers)
-        : letters(add("letters", nn::Embedding(tokens, width))),
+        : embedding(add("letters", nn::Embedding(tokens, width))),
           lstm(add("lstm", nn::LSTM(width, width, {.num_layers = layers, .batch_first = true}))),
           head(add("head", nn::Linear(width, tokens))) {}
-    Tensor forward(Tensor tokens) override { return head(lstm(letters(tokens)).y); }
+    Tensor forward(Tensor tokens) override { return head(lstm(embedding(tokens)).y); }
     [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(Lstm); }
 
-    nn::Embedding& letters;
+    nn::Embedding& embedding;
     nn::LSTM& lstm;
     nn::Linear& head;
 };
@@ -31,9 +31,9 @@ std::string written(const train::Model& model, const TextSets& sets, std::vector
     const models::NextToken next =
         flags.temperature > 0 ? models::sampling({.temperature = flags.temperature}) : models::greedy();
     for (std::int64_t i = 0; i < flags.generate; ++i) {
-        const auto seen = std::min<std::size_t>(ids.size(), static_cast<std::size_t>(length));
-        const std::vector<std::int64_t> last(ids.end() - static_cast<std::ptrdiff_t>(seen), ids.end());
-        const Tensor scores = model({Tensor::from(last, {1, static_cast<std::int64_t>(seen)})});
+        const auto context = std::min<std::size_t>(ids.size(), static_cast<std::size_t>(length));
+        const std::vector<std::int64_t> last(ids.end() - static_cast<std::ptrdiff_t>(context), ids.end());
+        const Tensor scores = model({Tensor::from(last, {1, static_cast<std::int64_t>(context)})});
         ids.push_back(next.choose(select(scores, 1, -1)).to_vector<std::int64_t>()[0]);
     }
     return sets.tokenizer.decode(ids);
@@ -62,19 +62,19 @@ int main(int argc, char** argv) {
         text::NgramModel ngrams(tokens, {.order = order});
         ngrams.train(sets.train);
         double log_probability = 0;
-        const std::vector<double> each = ngrams.log_probabilities(sets.test);
-        for (std::size_t i = 1; i < each.size(); ++i) log_probability += each[i];
-        const double of_ngrams = -log_probability / static_cast<double>(each.size() - 1);
-        std::printf("%d-grams: %.4f nats per token\n", order, of_ngrams);
+        const std::vector<double> token_log_probabilities = ngrams.log_probabilities(sets.test);
+        for (std::size_t i = 1; i < token_log_probabilities.size(); ++i) log_probability += token_log_probabilities[i];
+        const double ngram_loss = -log_probability / static_cast<double>(token_log_probabilities.size() - 1);
+        std::printf("%d-grams: %.4f nats per token\n", order, ngram_loss);
 
         Lstm lstm(tokens, 2 * width, lstm_layers);
-        std::printf("LSTM: %lld parameters\n", static_cast<long long>(numbers_of(lstm.parameters())));
-        const double of_lstm = train_language_model(lstm, sets, flags, "LSTM, nats per token");
+        std::printf("LSTM: %lld parameters\n", static_cast<long long>(parameter_count(lstm.parameters())));
+        const double lstm_loss = train_language_model(lstm, sets, flags, "LSTM, nats per token");
 
         models::GPT2 gpt(
             {.vocab_size = tokens, .n_positions = flags.length, .n_embd = width, .n_layer = layers, .n_head = 4});
-        std::printf("GPT: %lld parameters\n", static_cast<long long>(numbers_of(gpt.parameters())));
-        const double of_gpt = train_language_model(gpt, sets, flags, "GPT, nats per token");
+        std::printf("GPT: %lld parameters\n", static_cast<long long>(parameter_count(gpt.parameters())));
+        const double gpt_loss = train_language_model(gpt, sets, flags, "GPT, nats per token");
 
         data::Random random(flags.seed, 0, 0, data::Purpose::user);
         std::printf("\n--- n-grams\n%s\n",
@@ -83,7 +83,7 @@ int main(int argc, char** argv) {
         std::printf("\n--- GPT\n%s\n", written(gpt, sets, prompt, flags.length, flags).c_str());
         std::printf("\n%-8s %14s %12s\n", "", "nats per token", "perplexity");
         for (const auto& [name, loss] :
-             {std::pair("n-grams", of_ngrams), std::pair("LSTM", of_lstm), std::pair("GPT", of_gpt)})
+             {std::pair("n-grams", ngram_loss), std::pair("LSTM", lstm_loss), std::pair("GPT", gpt_loss)})
             std::printf("%-8s %14.4f %12.3f\n", name, loss, std::exp(loss));
         return 0;
     });

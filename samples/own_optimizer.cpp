@@ -21,8 +21,8 @@ class AdaBelief : public optim::Optimizer {
         const Tensor s = 0.99 * x["s"] + 0.01 * square(x.gradient - m) + 1e-8;
         x["m"] = m;
         x["s"] = s;
-        const Tensor mean = m / (1 - pow(0.9, x.step)), surprise = s / (1 - pow(0.99, x.step));
-        x.parameter = x.parameter - x.lr * mean / (sqrt(surprise) + 1e-8);
+        const Tensor mean = m / (1 - pow(0.9, x.step)), variance = s / (1 - pow(0.99, x.step));
+        x.parameter = x.parameter - x.lr * mean / (sqrt(variance) + 1e-8);
     }
 };
 
@@ -34,9 +34,9 @@ int main() {
     const data::SyntheticDigits digits(4000, 1), unseen(1000, 2);
 
     manual_seed(1);
-    nn::Sequential unbroken = network();
-    AdaBelief optimizer(unbroken.named_parameters(), 5e-3);
-    train::Trainer trainer(unbroken, optimizer);
+    nn::Sequential uninterrupted = network();
+    AdaBelief optimizer(uninterrupted.named_parameters(), 5e-3);
+    train::Trainer trainer(uninterrupted, optimizer);
     trainer.fit(digits, unseen, {.epochs = 2, .batch = 50});
     trainer.save("own_optimizer.safetensors");
     trainer.fit(digits, unseen, {.epochs = 5, .batch = 50});
@@ -45,13 +45,13 @@ int main() {
     manual_seed(2);
     nn::Sequential resumed = network();
     AdaBelief another(resumed.named_parameters(), 1);
-    train::Trainer again(resumed, another);
-    again.load("own_optimizer.safetensors");
-    again.fit(digits, {.epochs = 5, .batch = 50, .quiet = true});
+    train::Trainer resumed_trainer(resumed, another);
+    resumed_trainer.load("own_optimizer.safetensors");
+    resumed_trainer.fit(digits, {.epochs = 5, .batch = 50, .quiet = true});
 
     bool equal = true;
-    for (std::size_t i = 0; i < unbroken.parameters().size(); ++i)
-        equal &= unbroken.parameters()[i].to_vector<float>() == resumed.parameters()[i].to_vector<float>();
+    for (std::size_t i = 0; i < uninterrupted.parameters().size(); ++i)
+        equal &= uninterrupted.parameters()[i].to_vector<float>() == resumed.parameters()[i].to_vector<float>();
     const double accuracy = trainer.evaluate(unseen)["accuracy"];
     std::printf("\n%d steps were replayed; resumed from the file: %s\ntest accuracy: %.4f\n",
                 static_cast<int>(trainer.replays().replayed), equal ? "identical bit for bit" : "different", accuracy);

@@ -17,7 +17,7 @@ data::FunctionDataset sequences(std::int64_t count, std::uint64_t seed) {
         data::Random random(seed, 0, static_cast<std::uint64_t>(index), data::Purpose::user);
         std::vector<std::int64_t> tokens = {1 + random.below(kKeys)};
         std::int64_t last = tokens[0];
-        for (std::int64_t more = 2 + random.below(13); more > 0; --more) {
+        for (std::int64_t remaining = 2 + random.below(13); remaining > 0; --remaining) {
             tokens.push_back(random.chance(0.2F) ? 1 + random.below(kKeys) : 5 + random.below(kTokens - 5));
             if (tokens.back() <= kKeys) last = tokens.back();
         }
@@ -49,16 +49,16 @@ struct Classifier : nn::Callable<Tensor(Tensor tokens, Tensor length)> {
 
 int main() {
     manual_seed(1);
-    const data::FunctionDataset known = sequences(3000, 1), unseen = sequences(500, 2);
+    const data::FunctionDataset train_set = sequences(3000, 1), test_set = sequences(500, 2);
     const data::Collate collate = data::pad({.values = {{"tokens", kPadding}}, .multiple = 15});
 
     Classifier model;
     optim::Adam optimizer(model.parameters(), {.lr = 0.01});
     train::Trainer trainer(model, optimizer, nn::CrossEntropyLoss(),
                            {.inputs = {"tokens", "tokens_length"}, .target = "label"});
-    trainer.fit(known, unseen, {.epochs = 3, .batch = 50, .collate = collate, .clip_norm = 5});
+    trainer.fit(train_set, test_set, {.epochs = 3, .batch = 50, .collate = collate, .clip_norm = 5});
 
-    const double accuracy = trainer.evaluate(unseen, {.collate = collate})["accuracy"];
+    const double accuracy = trainer.evaluate(test_set, {.collate = collate})["accuracy"];
     std::printf("%d steps were replayed\n", static_cast<int>(trainer.replays().replayed));
     std::printf("test accuracy: %.4f\n", accuracy);
     return accuracy > 0.97 ? 0 : 1;  // 0.25 by chance, 0.93 without the last token

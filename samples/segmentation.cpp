@@ -47,7 +47,7 @@ Tensor loss(const Tensor& output, const data::Batch& batch) {
 
 int main() {
     manual_seed(1);
-    const data::FunctionDataset known = scenes(400, 1), unseen = scenes(150, 2);
+    const data::FunctionDataset train_set = scenes(400, 1), test_set = scenes(150, 2);
 
     nn::Sequential model(nn::Conv2d(1, 16, 5, {.padding = 2}), nn::BatchNorm2d(16), nn::ReLU(), nn::MaxPool2d(2),
                          nn::Conv2d(16, 32, 5, {.padding = 2}), nn::BatchNorm2d(32), nn::ReLU(),
@@ -55,15 +55,15 @@ int main() {
     optim::Adam optimizer(model.parameters(), {.lr = 0.01});
 
     const auto iou = std::make_shared<train::MeanIoU>(kClasses);
-    const auto of = [](const Tensor& output, const data::Batch& batch) {
+    const auto scores_and_mask = [](const Tensor& output, const data::Batch& batch) {
         return std::pair(classes(output), batch["mask"]);
     };
-    train::Trainer trainer(model, optimizer, loss, {.metrics = {{"iou", iou, of}}});
+    train::Trainer trainer(model, optimizer, loss, {.metrics = {{"iou", iou, scores_and_mask}}});
     const auto rate = std::make_shared<train::LearningRate>(optim::cosine(5 * 40), train::LearningRate::Unit::step);
-    trainer.fit(known, unseen, {.epochs = 5, .batch = 10, .callbacks = {rate}, .capture = true});
+    trainer.fit(train_set, test_set, {.epochs = 5, .batch = 10, .callbacks = {rate}, .capture = true});
 
-    const double mean = trainer.evaluate(unseen)["iou"];
-    for (const double class_name : iou->of_classes()) std::printf("%.3f ", class_name);
+    const double mean = trainer.evaluate(test_set)["iou"];
+    for (const double class_iou : iou->of_classes()) std::printf("%.3f ", class_iou);
     std::printf("\nmean intersection over union: %.4f\n", mean);
     return mean > 0.8 ? 0 : 1;
 }

@@ -97,7 +97,7 @@ Table read_table(const std::string& path) {
 }
 
 /// Synthetic house prices that depend on size, age and location, with noise.
-Table drawn_houses(std::int64_t count, std::uint64_t seed) {
+Table synthetic_houses(std::int64_t count, std::uint64_t seed) {
     Table table{.file = "synthetic houses",
                 .names = {"area", "rooms", "age", "distance", "floor", "district", "price"},
                 .class_names = {},
@@ -108,8 +108,8 @@ Table drawn_houses(std::int64_t count, std::uint64_t seed) {
         const float area = random.uniform(30, 200), rooms = 1 + std::floor(area / random.uniform(20, 40));
         const float age = random.uniform(0, 80), distance = random.uniform(0, 30);
         const std::int64_t floor = random.below(8), district = random.below(6);
-        const float liked = 1 + 0.15F * static_cast<float>((district * 5) % 6 - 2);
-        const float price = area * liked * (1 + 3 * std::exp(-distance / 10)) * (1.2F - age / 100) +
+        const float district_factor = 1 + 0.15F * static_cast<float>((district * 5) % 6 - 2);
+        const float price = area * district_factor * (1 + 3 * std::exp(-distance / 10)) * (1.2F - age / 100) +
                             10 * static_cast<float>(floor) + 8 * random.normal();
         const auto text = [](float x) { return std::to_string(x); };
         table.rows.push_back({text(area), text(rooms), text(age), text(distance), std::to_string(floor),
@@ -125,11 +125,11 @@ struct Columns {
     std::string target;
     bool classes = false;
     Cells class_names;
-    std::int64_t count = 0, numbers = 0;
-    std::vector<double> number;            ///< (count, numbers), missing values are NaN
+    std::int64_t count = 0, numeric_count = 0;
+    std::vector<double> numbers;           ///< (count, numbers), missing values are NaN
     std::vector<std::int64_t> categories;  ///< (count, sizes)
     std::vector<std::int64_t> sizes;       ///< cardinality of each categorical column
-    std::vector<double> wanted;            ///< (count), class index or number
+    std::vector<double> targets;           ///< (count), class index or number
 };
 
 /// Index of a column given by name or number.
@@ -142,7 +142,7 @@ std::size_t column_of(const Table& table, const std::string& target) {
     const auto place = static_cast<std::int64_t>(number.value_or(static_cast<double>(columns)));
     if (place < -columns || place >= columns) {
         std::string all;
-        for (const std::string& one : table.names) all += (all.empty() ? "'" : ", '") + one + "'";
+        for (const std::string& name : table.names) all += (all.empty() ? "'" : ", '") + name + "'";
         throw ValueError("tabular: expected a target column among " + all + ", or its number, got '" + target + "'");
     }
     return at(place < 0 ? place + columns : place);
@@ -158,12 +158,12 @@ Columns columns_of(const Table& table, const std::string& target_name, const std
     std::vector<std::vector<double>> numbers;
     std::vector<std::vector<std::int64_t>> categories;
     for (std::size_t column = 0; column < table.names.size(); ++column) {
-        std::map<std::string, std::int64_t> words;
+        std::map<std::string, std::int64_t> codes;
         std::vector<double> values;
         bool numeric = true;
         for (const Cells& row : table.rows) {
             const std::optional<double> value = number_of(row[column]);
-            words.emplace(row[column], 0);
+            codes.emplace(row[column], 0);
             numeric = numeric && (value || is_missing(row[column]));
             values.push_back(value.value_or(kMissing));
         }
@@ -178,34 +178,34 @@ Columns columns_of(const Table& table, const std::string& target_name, const std
             out.classes = task == "classes" || (task == "auto" && (!numeric || counted));
             if (!out.classes) {
                 if (!numeric) throw ValueError("tabular: expected numbers in '" + out.target + "', got words");
-                out.wanted = values;
+                out.targets = values;
                 continue;
             }
             std::int64_t next = 0;
             std::vector<std::string> order;
-            for (auto& [word, number] : words) order.push_back(word);
+            for (auto& [word, number] : codes) order.push_back(word);
             if (numeric)
                 std::ranges::sort(order, {}, [](const std::string& word) { return number_of(word).value_or(0); });
-            for (const std::string& word : order) words[word] = next++;
+            for (const std::string& word : order) codes[word] = next++;
             if (order.size() < 2 || order.size() > kMaxClasses)
                 throw ValueError("tabular: expected 2 to 50 classes in '" + out.target + "', got " +
                                  std::to_string(order.size()));
             out.class_names = table.class_names.size() == order.size() ? table.class_names : order;
-            for (const Cells& row : table.rows) out.wanted.push_back(static_cast<double>(words[row[column]]));
+            for (const Cells& row : table.rows) out.targets.push_back(static_cast<double>(codes[row[column]]));
         } else if (numeric) {
             numbers.push_back(values);
         } else {
             std::int64_t next = 0;
-            for (auto& [word, number] : words) number = next++;
+            for (auto& [word, number] : codes) number = next++;
             out.sizes.push_back(next);
             categories.emplace_back();
-            for (const Cells& row : table.rows) categories.back().push_back(words[row[column]]);
+            for (const Cells& row : table.rows) categories.back().push_back(codes[row[column]]);
         }
     }
     if (numbers.empty()) numbers.emplace_back(table.rows.size(), 0.0);  // the network expects at least one number
-    out.numbers = static_cast<std::int64_t>(numbers.size());
+    out.numeric_count = static_cast<std::int64_t>(numbers.size());
     for (std::size_t row = 0; row < table.rows.size(); ++row) {
-        for (const auto& column : numbers) out.number.push_back(column[row]);
+        for (const auto& column : numbers) out.numbers.push_back(column[row]);
         for (const auto& column : categories) out.categories.push_back(column[row]);
     }
     return out;
@@ -217,7 +217,7 @@ struct Scale {
     double target_mean = 0, target_deviation = 1;
 
     Scale(const Columns& columns, const std::vector<std::int64_t>& rows) {
-        const auto of = [&](const auto& value) {
+        const auto mean_and_deviation_of = [&](const auto& value) {
             double sum = 0, square = 0, count = 0;
             for (const std::int64_t row : rows) {
                 const double x = value(row);
@@ -228,37 +228,38 @@ struct Scale {
             const double variance = count > 0 ? std::max(0.0, square / count - middle * middle) : 0;
             return std::pair(middle, variance > 1e-12 * (1 + middle * middle) ? std::sqrt(variance) : 1.0);
         };
-        for (std::int64_t column = 0; column < columns.numbers; ++column) {
-            const auto [middle, wide] =
-                of([&](std::int64_t row) { return columns.number[at(row * columns.numbers + column)]; });
+        for (std::int64_t column = 0; column < columns.numeric_count; ++column) {
+            const auto [middle, spread] = mean_and_deviation_of(
+                [&](std::int64_t row) { return columns.numbers[at(row * columns.numeric_count + column)]; });
             mean.push_back(middle);
-            deviation.push_back(wide);
+            deviation.push_back(spread);
         }
         if (!columns.classes)
-            std::tie(target_mean, target_deviation) = of([&](std::int64_t row) { return columns.wanted[at(row)]; });
+            std::tie(target_mean, target_deviation) =
+                mean_and_deviation_of([&](std::int64_t row) { return columns.targets[at(row)]; });
     }
 };
 
 data::TensorDataset dataset_of(const Columns& columns, const Scale& scale, const std::vector<std::int64_t>& rows) {
-    std::vector<float> numbers, wanted;
+    std::vector<float> numbers, targets;
     std::vector<std::int64_t> categories, labels;
     const auto fields = static_cast<std::int64_t>(columns.sizes.size());
     for (const std::int64_t row : rows) {
-        for (std::int64_t i = 0; i < columns.numbers; ++i) {
-            const double x = columns.number[at(row * columns.numbers + i)];
+        for (std::int64_t i = 0; i < columns.numeric_count; ++i) {
+            const double x = columns.numbers[at(row * columns.numeric_count + i)];
             // Missing values are replaced by the mean.
             numbers.push_back(std::isnan(x) ? 0 : static_cast<float>((x - scale.mean[at(i)]) / scale.deviation[at(i)]));
         }
         for (std::int64_t i = 0; i < fields; ++i) categories.push_back(columns.categories[at(row * fields + i)]);
-        labels.push_back(columns.classes ? static_cast<std::int64_t>(columns.wanted[at(row)]) : 0);
-        wanted.push_back(static_cast<float>((columns.wanted[at(row)] - scale.target_mean) / scale.target_deviation));
+        labels.push_back(columns.classes ? static_cast<std::int64_t>(columns.targets[at(row)]) : 0);
+        targets.push_back(static_cast<float>((columns.targets[at(row)] - scale.target_mean) / scale.target_deviation));
     }
     const auto count = static_cast<std::int64_t>(rows.size());
     std::vector<std::pair<std::string, io::HostArray>> arrays{
-        {"numbers", io::HostArray::of({count, columns.numbers}, numbers)}};
+        {"numbers", io::HostArray::of({count, columns.numeric_count}, numbers)}};
     if (fields > 0) arrays.emplace_back("categories", io::HostArray::of({count, fields}, categories));
     if (columns.classes) arrays.emplace_back("target", io::HostArray::of({count}, labels));
-    else arrays.emplace_back("target", io::HostArray::of({count}, wanted));
+    else arrays.emplace_back("target", io::HostArray::of({count}, targets));
     return data::TensorDataset(arrays);
 }
 
@@ -270,7 +271,7 @@ struct Network : nn::Callable<Tensor(Tensor numbers, Tensor categories)> {
 
     Network(const Columns& columns, const std::vector<std::int64_t>& hidden, double dropout)
         : classes(columns.classes) {
-        std::int64_t width = columns.numbers;
+        std::int64_t width = columns.numeric_count;
         for (const std::int64_t size : columns.sizes) {
             const std::int64_t elements = std::min<std::int64_t>(16, (size + 1) / 2);
             nn::normal_(embeddings.append(nn::Embedding(size, elements)).weight().detach(), 0, 0.3);
@@ -287,7 +288,7 @@ struct Network : nn::Callable<Tensor(Tensor numbers, Tensor categories)> {
     Tensor forward(Tensor numbers, Tensor categories) override {
         std::vector<Tensor> parts{numbers};
         std::int64_t field = 0;
-        for (nn::Embedding& one : embeddings) parts.push_back(one(select(categories, 1, field++)));
+        for (nn::Embedding& embedding : embeddings) parts.push_back(embedding(select(categories, 1, field++)));
         const Tensor y = layers(parts.size() == 1 ? numbers : concat(parts, 1));
         return classes ? y : squeeze(y, 1);
     }
@@ -298,8 +299,8 @@ struct Network : nn::Callable<Tensor(Tensor numbers, Tensor categories)> {
 class KeepBest : public train::Callback {
   public:
     void after_epoch(train::Trainer& trainer, const train::EpochMetrics& metrics) override {
-        if (!(metrics["valid_loss"] < least_)) return;
-        least_ = metrics["valid_loss"];
+        if (!(metrics["valid_loss"] < lowest_loss_)) return;
+        lowest_loss_ = metrics["valid_loss"];
         best_.clear();
         for (const auto& [name, tensor] : trainer.model().state_dict())
             best_.push_back({name, tensor.detach().clone()});
@@ -309,7 +310,7 @@ class KeepBest : public train::Callback {
     }
 
   private:
-    double least_ = std::numeric_limits<double>::infinity();
+    double lowest_loss_ = std::numeric_limits<double>::infinity();
     StateDict best_;
 };
 
@@ -321,20 +322,20 @@ struct Result {
 };
 
 /// Classification: accuracy and cross entropy. Regression: RMSE and R^2, the fraction of variance explained.
-std::pair<double, double> judged(const Columns& columns, const std::vector<std::int64_t>& rows,
-                                 const std::vector<std::vector<double>>& said) {
+std::pair<double, double> evaluate(const Columns& columns, const std::vector<std::int64_t>& rows,
+                                   const std::vector<std::vector<double>>& predictions) {
     double right = 0, loss = 0, squares = 0, spread = 0, mean = 0;
     const auto count = static_cast<double>(rows.size());
-    for (const std::int64_t row : rows) mean += columns.wanted[at(row)] / count;
+    for (const std::int64_t row : rows) mean += columns.targets[at(row)] / count;
     for (std::size_t i = 0; i < rows.size(); ++i) {
-        const double wanted = columns.wanted[at(rows[i])];
+        const double target = columns.targets[at(rows[i])];
         if (columns.classes) {
-            const auto best = std::ranges::max_element(said[i]) - said[i].begin();
-            right += static_cast<double>(best) == wanted ? 1 / count : 0;
-            loss -= std::log(std::max(1e-12, said[i][at(static_cast<std::int64_t>(wanted))])) / count;
+            const auto best = std::ranges::max_element(predictions[i]) - predictions[i].begin();
+            right += static_cast<double>(best) == target ? 1 / count : 0;
+            loss -= std::log(std::max(1e-12, predictions[i][at(static_cast<std::int64_t>(target))])) / count;
         } else {
-            squares += std::pow(said[i][0] - wanted, 2) / count;
-            spread += std::pow(mean - wanted, 2) / count;
+            squares += std::pow(predictions[i][0] - target, 2) / count;
+            spread += std::pow(mean - target, 2) / count;
         }
     }
     return columns.classes ? std::pair(right, loss) : std::pair(std::sqrt(squares), 1 - squares / spread);
@@ -349,7 +350,7 @@ std::pair<double, double> mean_and_deviation(const std::vector<double>& values) 
 
 /// Predictions on the last test set: a confusion matrix for classes, a scatter plot for numbers.
 io::Image8 picture(const Columns& columns, const std::vector<std::int64_t>& rows,
-                   const std::vector<std::vector<double>>& said, const std::vector<train::Series>& curves) {
+                   const std::vector<std::vector<double>>& predictions, const std::vector<train::Series>& curves) {
     const io::Image8 curve =
         train::learning_curve({.title = "Validation loss by epoch",
                                .losses = curves,
@@ -365,9 +366,9 @@ io::Image8 picture(const Columns& columns, const std::vector<std::int64_t>& rows
         std::vector<double> counts(static_cast<std::size_t>(classes * classes)),
             totals(static_cast<std::size_t>(classes));
         for (std::size_t i = 0; i < rows.size(); ++i) {
-            const auto truth = static_cast<std::int64_t>(columns.wanted[at(rows[i])]);
-            counts[at(truth * classes + (std::ranges::max_element(said[i]) - said[i].begin()))] += 1;
-            totals[at(truth)] += 1;
+            const auto label = static_cast<std::int64_t>(columns.targets[at(rows[i])]);
+            counts[at(label * classes + (std::ranges::max_element(predictions[i]) - predictions[i].begin()))] += 1;
+            totals[at(label)] += 1;
         }
         for (int row = 0; row < classes; ++row) {
             const std::string name = columns.class_names[at(row)].substr(0, 15);
@@ -387,20 +388,21 @@ io::Image8 picture(const Columns& columns, const std::vector<std::int64_t>& rows
     }
     double low = std::numeric_limits<double>::infinity(), high = -low;
     for (const std::int64_t row : rows) {
-        low = std::min(low, columns.wanted[at(row)]);
-        high = std::max(high, columns.wanted[at(row)]);
+        low = std::min(low, columns.targets[at(row)]);
+        high = std::max(high, columns.targets[at(row)]);
     }
-    const auto across = [&](double x) { return left + kSide * (x - low) / (high - low); };
-    const auto down = [&](double x) { return top + kSide * (x - low) / (high - low); };
+    const auto x_of = [&](double x) { return left + kSide * (x - low) / (high - low); };
+    const auto y_of = [&](double x) { return top + kSide * (x - low) / (high - low); };
     canvas.fill_rect(left, top, kSide, kSide, {244, 246, 250});
     canvas.line(left, top, left + kSide, top + kSide, {150, 150, 150});
     for (std::size_t i = 0; i < rows.size(); ++i)
-        canvas.disc(across(std::clamp(said[i][0], low, high)), down(columns.wanted[at(rows[i])]), 2.5, {60, 90, 200});
+        canvas.disc(x_of(std::clamp(predictions[i][0], low, high)), y_of(columns.targets[at(rows[i])]), 2.5,
+                    {60, 90, 200});
     char text[32];
     for (const double value : {low, (low + high) / 2, high}) {
         std::snprintf(text, sizeof text, "%.4g", value);
-        canvas.text(left - 8 - io::Canvas::text_width(text), static_cast<int>(down(value)) - 4, text, ink);
-        canvas.text(static_cast<int>(across(value)) - io::Canvas::text_width(text) / 2, top + kSide + 8, text, ink);
+        canvas.text(left - 8 - io::Canvas::text_width(text), static_cast<int>(y_of(value)) - 4, text, ink);
+        canvas.text(static_cast<int>(x_of(value)) - io::Canvas::text_width(text) / 2, top + kSide + 8, text, ink);
     }
     return canvas.image();
 }
@@ -438,8 +440,8 @@ int main(int argc, char** argv) {
     return guarded([&] {
         if (!device.empty()) set_default_device(Device::select(device));
         if (data_file.empty()) std::puts("no --data: using synthetic houses");
-        Table table = data_file.empty() ? drawn_houses(3000, seed) : read_table(data_file);
-        const auto own = static_cast<std::int64_t>(table.rows.size());
+        Table table = data_file.empty() ? synthetic_houses(3000, seed) : read_table(data_file);
+        const auto own_rows = static_cast<std::int64_t>(table.rows.size());
         if (!test_file.empty()) {
             const Table other = read_table(test_file);
             if (other.names.size() != table.names.size())
@@ -449,42 +451,43 @@ int main(int argc, char** argv) {
         }
         const Columns columns = columns_of(table, target, task);
         std::printf("%s: %lld rows, %lld numeric columns, %zu categorical, '%s' as %s\n", table.file.c_str(),
-                    static_cast<long long>(columns.count), static_cast<long long>(columns.numbers),
+                    static_cast<long long>(columns.count), static_cast<long long>(columns.numeric_count),
                     columns.sizes.size(), columns.target.c_str(), columns.classes ? "classes" : "numbers");
-        if (own < 20) throw ValueError("tabular: expected at least 20 rows, got " + std::to_string(own));
+        if (own_rows < 20) throw ValueError("tabular: expected at least 20 rows, got " + std::to_string(own_rows));
 
         std::vector<Result> results{{columns.classes ? "largest class" : "mean", {}, {}},
                                     {columns.classes ? "logistic regression" : "linear regression", {}, {}},
                                     {"network", {}, {}}};
         std::vector<train::Series> curves;
-        std::vector<std::vector<double>> said;
+        std::vector<std::vector<double>> predictions;
         std::vector<std::int64_t> test;
         for (std::int64_t repeat = 0; repeat < repeats; ++repeat) {
             manual_seed(seed + static_cast<std::uint64_t>(repeat));
-            const std::vector<std::int64_t> order = data::shuffled_order(own, seed, static_cast<std::uint64_t>(repeat));
-            const std::int64_t kept = test_file.empty() ? own / 5 : 0, valid = (own - kept) / 5;
-            test.assign(order.begin(), order.begin() + kept);
-            for (std::int64_t row = own; row < columns.count; ++row) test.push_back(row);
-            const std::vector<std::int64_t> watched(order.begin() + kept, order.begin() + kept + valid),
-                learned(order.begin() + kept + valid, order.end());
-            const Scale scale(columns, learned);
-            const data::TensorDataset train_set = dataset_of(columns, scale, learned),
-                                      valid_set = dataset_of(columns, scale, watched),
+            const std::vector<std::int64_t> order =
+                data::shuffled_order(own_rows, seed, static_cast<std::uint64_t>(repeat));
+            const std::int64_t test_count = test_file.empty() ? own_rows / 5 : 0, valid = (own_rows - test_count) / 5;
+            test.assign(order.begin(), order.begin() + test_count);
+            for (std::int64_t row = own_rows; row < columns.count; ++row) test.push_back(row);
+            const std::vector<std::int64_t> valid_rows(order.begin() + test_count, order.begin() + test_count + valid),
+                train_rows(order.begin() + test_count + valid, order.end());
+            const Scale scale(columns, train_rows);
+            const data::TensorDataset train_set = dataset_of(columns, scale, train_rows),
+                                      valid_set = dataset_of(columns, scale, valid_rows),
                                       test_set = dataset_of(columns, scale, test);
 
             // Baseline: class frequencies, or the mean.
-            std::vector<double> plain(columns.classes ? columns.class_names.size() : 1, scale.target_mean);
+            std::vector<double> baseline(columns.classes ? columns.class_names.size() : 1, scale.target_mean);
             if (columns.classes)
-                for (const std::int64_t row : learned)
-                    plain[at(static_cast<std::int64_t>(columns.wanted[at(row)]))] +=
-                        1 / static_cast<double>(learned.size());
-            const auto note = [&](Result& result) {
-                const auto [first, second] = judged(columns, test, said);
+                for (const std::int64_t row : train_rows)
+                    baseline[at(static_cast<std::int64_t>(columns.targets[at(row)]))] +=
+                        1 / static_cast<double>(train_rows.size());
+            const auto add_result = [&](Result& result) {
+                const auto [first, second] = evaluate(columns, test, predictions);
                 result.accuracy_or_error.push_back(first);
                 result.loss_or_share.push_back(second);
             };
-            said.assign(test.size(), plain);
-            note(results[0]);
+            predictions.assign(test.size(), baseline);
+            add_result(results[0]);
             curves.clear();
             for (Result& result : {std::ref(results[1]), std::ref(results[2])}) {
                 const bool linear = &result == &results[1];
@@ -499,7 +502,7 @@ int main(int argc, char** argv) {
                     columns.classes ? train::Loss(nn::CrossEntropyLoss()) : train::Loss(nn::MSELoss()), fields);
                 trainer.fit(train_set, {{"valid", valid_set}},
                             {.epochs = epochs,
-                             .batch = std::min<std::int64_t>(batch, std::max<std::int64_t>(8, own / 20)),
+                             .batch = std::min<std::int64_t>(batch, std::max<std::int64_t>(8, own_rows / 20)),
                              .seed = seed,
                              .callbacks = {std::make_shared<train::EarlyStopping>(
                                                25, 0, train::Monitor{.metric = "valid_loss"}),
@@ -515,26 +518,26 @@ int main(int argc, char** argv) {
                 const std::vector<float> values =
                     (columns.classes ? softmax(output, 1) : output * scale.target_deviation + scale.target_mean)
                         .to_vector<float>();
-                const std::size_t each = values.size() / test.size();
+                const std::size_t outputs_per_row = values.size() / test.size();
                 for (std::size_t i = 0; i < test.size(); ++i)
-                    said[i].assign(values.begin() + static_cast<std::ptrdiff_t>(i * each),
-                                   values.begin() + static_cast<std::ptrdiff_t>((i + 1) * each));
-                note(result);
+                    predictions[i].assign(values.begin() + static_cast<std::ptrdiff_t>(i * outputs_per_row),
+                                          values.begin() + static_cast<std::ptrdiff_t>((i + 1) * outputs_per_row));
+                add_result(result);
                 std::printf("%lld/%lld  %-20s %3zu epochs  %s %.4f\n", static_cast<long long>(repeat + 1),
                             static_cast<long long>(repeats), result.name.c_str(), curve.x.size(),
                             columns.classes ? "accuracy" : "error", result.accuracy_or_error.back());
                 std::fflush(stdout);
             }
         }
-        if (!plot.empty()) io::write_png(plot, picture(columns, test, said, curves));
+        if (!plot.empty()) io::write_png(plot, picture(columns, test, predictions, curves));
         std::printf("\ntest set, mean and standard deviation of %lld repetitions\n%-22s %-20s %s\n",
                     static_cast<long long>(repeats), "", columns.classes ? "accuracy" : "RMSE",
                     columns.classes ? "cross entropy" : "R2");
         for (const Result& result : results) {
-            const auto [first, first_off] = mean_and_deviation(result.accuracy_or_error);
-            const auto [second, second_off] = mean_and_deviation(result.loss_or_share);
-            std::printf("%-22s %-9.4f +- %-7.4f %.4f +- %.4f\n", result.name.c_str(), first, first_off, second,
-                        second_off);
+            const auto [first, first_deviation] = mean_and_deviation(result.accuracy_or_error);
+            const auto [second, second_deviation] = mean_and_deviation(result.loss_or_share);
+            std::printf("%-22s %-9.4f +- %-7.4f %.4f +- %.4f\n", result.name.c_str(), first, first_deviation, second,
+                        second_deviation);
         }
         return 0;
     });

@@ -12,19 +12,19 @@
 namespace samples {
 
 /// Synthetic play from a small grammar, for a run without --text.
-inline std::string drawn_play(std::int64_t lines, std::uint64_t seed) {
+inline std::string synthetic_play(std::int64_t lines, std::uint64_t seed) {
     const std::vector<std::string> speakers{"FIRST GUARD", "SECOND GUARD", "QUEEN", "FOOL"},
         subjects{"the king", "my lord", "a crow", "this crown", "your horse"},
         verbs{"sleeps", "laughs", "waits", "is lost", "comes home"},
         places{"in the tower", "by the river", "before dawn", "under the hill"};
     data::Random random(seed, 0, 0, data::Purpose::user);
-    const auto pick = [&](const std::vector<std::string>& of) {
-        return of[static_cast<std::size_t>(random.below(static_cast<std::int64_t>(of.size())))];
+    const auto pick = [&](const std::vector<std::string>& choices) {
+        return choices[static_cast<std::size_t>(random.below(static_cast<std::int64_t>(choices.size())))];
     };
     std::string play;
     for (std::int64_t i = 0; i < lines; ++i) {
         play += pick(speakers) + ":\n";
-        for (std::int64_t more = 1 + random.below(2); more > 0; --more)
+        for (std::int64_t remaining = 1 + random.below(2); remaining > 0; --remaining)
             play += pick(subjects) + " " + pick(verbs) + (random.chance(0.5F) ? " " + pick(places) : "") + ".\n";
         play += "\n";
     }
@@ -44,18 +44,18 @@ struct TextSets {
 };
 
 inline TextSets characters_of(const std::string& path) {
-    std::string whole;
+    std::string complete_text;
     if (path.empty()) {
         std::puts("no --text: using a synthetic play");
-        whole = drawn_play(2000, 1);
+        complete_text = synthetic_play(2000, 1);
     } else {
-        whole = text_of(path);
+        complete_text = text_of(path);
     }
-    TextSets sets{text::train_character({whole}), {}, {}};
-    std::vector<std::int64_t> ids = sets.tokenizer.ids(whole);
-    const auto cut = ids.begin() + static_cast<std::ptrdiff_t>(ids.size() / 10 * 9);
-    sets.train.assign(ids.begin(), cut);
-    sets.test.assign(cut, ids.end());
+    TextSets sets{text::train_character({complete_text}), {}, {}};
+    std::vector<std::int64_t> ids = sets.tokenizer.ids(complete_text);
+    const auto train_end = ids.begin() + static_cast<std::ptrdiff_t>(ids.size() / 10 * 9);
+    sets.train.assign(ids.begin(), train_end);
+    sets.test.assign(train_end, ids.end());
     std::printf("%zu tokens, vocabulary of %lld\n", ids.size(), static_cast<long long>(sets.tokenizer.vocab_size()));
     return sets;
 }
@@ -65,10 +65,10 @@ inline Tensor token_loss(const Tensor& scores, const Tensor& target) {
     return cross_entropy(flatten(scores, 0, 1), flatten(target, 0, 1));
 }
 
-inline std::int64_t numbers_of(const std::vector<Tensor>& parameters) {
-    std::int64_t numbers = 0;
-    for (const Tensor& parameter : parameters) numbers += parameter.numel();
-    return numbers;
+inline std::int64_t parameter_count(const std::vector<Tensor>& parameters) {
+    std::int64_t total = 0;
+    for (const Tensor& parameter : parameters) total += parameter.numel();
+    return total;
 }
 
 struct LanguageFlags {

@@ -24,7 +24,7 @@ const text::Vocabulary& vocabulary() {
     return all;
 }
 
-std::vector<std::string> in_words(std::int64_t number) {
+std::vector<std::string> number_words(std::int64_t number) {
     static const std::vector<std::string>
         small = text::split_whitespace(
             "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
@@ -32,7 +32,7 @@ std::vector<std::string> in_words(std::int64_t number) {
         tens = text::split_whitespace("twenty thirty forty fifty sixty seventy eighty ninety");
     std::vector<std::string> words;
     const auto append = [&](std::int64_t part) {
-        for (const std::string& one : in_words(part)) words.push_back(one);
+        for (const std::string& word : number_words(part)) words.push_back(word);
     };
     if (number < 20) return {small[static_cast<std::size_t>(number)]};
     if (number < 100) {
@@ -47,15 +47,15 @@ std::vector<std::string> in_words(std::int64_t number) {
     return words;
 }
 
-std::vector<std::string> in_digits(std::int64_t number) {
+std::vector<std::string> number_digits(std::int64_t number) {
     std::vector<std::string> digits;
     for (const char digit : std::to_string(number)) digits.emplace_back(1, digit);
     return digits;
 }
 
-std::string joined(const std::vector<std::string>& tokens, const char* between) {
+std::string join_tokens(const std::vector<std::string>& tokens, const char* between) {
     std::string all;
-    for (const std::string& one : tokens) all += (all.empty() ? "" : between) + one;
+    for (const std::string& token : tokens) all += (all.empty() ? "" : between) + token;
     return all;
 }
 
@@ -64,28 +64,28 @@ struct Pair {
     std::string begin;
 };
 Pair pair_of(std::int64_t number, bool to_digits) {
-    if (to_digits) return {in_words(number), in_digits(number), "<digits>"};
-    return {in_digits(number), in_words(number), "<words>"};
+    if (to_digits) return {number_words(number), number_digits(number), "<digits>"};
+    return {number_digits(number), number_words(number), "<words>"};
 }
 
 /// Every tenth number of at least four digits is held out of training. Numbers of all lengths are equally frequent.
-std::int64_t drawn_number(data::Random& random, bool unseen) {
+std::int64_t random_number(data::Random& random, bool held_out) {
     for (;;) {
         const double digits = 6.0 * random.uniform();
         const auto number =
             std::min<std::int64_t>(kMax - 1, static_cast<std::int64_t>(std::pow(10.0, digits)) - 1 + random.below(2));
-        const bool is_kept_back = number >= 1000 && number * 2654435761 % 4294967296 / 7 % 10 == 0;
-        if (is_kept_back == unseen) return number;
+        const bool is_held_out = number >= 1000 && number * 2654435761 % 4294967296 / 7 % 10 == 0;
+        if (is_held_out == held_out) return number;
     }
 }
 
-data::FunctionDataset pairs(std::int64_t count, std::uint64_t seed, bool unseen) {
+data::FunctionDataset pairs(std::int64_t count, std::uint64_t seed, bool held_out) {
     const std::vector<data::Field> fields{{.name = "source", .dtype = DType::i64, .shape = Shape{kLength}},
                                           {.name = "target", .dtype = DType::i64, .shape = Shape{kLength}},
                                           {.name = "label", .dtype = DType::i64, .shape = Shape{kLength}}};
-    return data::FunctionDataset(count, fields, [seed, unseen](std::int64_t index) {
+    return data::FunctionDataset(count, fields, [seed, held_out](std::int64_t index) {
         data::Random random(seed, 0, static_cast<std::uint64_t>(index), data::Purpose::user);
-        const Pair pair = pair_of(drawn_number(random, unseen), index % 2 == 0);
+        const Pair pair = pair_of(random_number(random, held_out), index % 2 == 0);
         const auto filled = [](std::vector<std::int64_t> ids) {
             ids.resize(kLength, 0);
             return io::HostArray::of({kLength}, ids);
@@ -119,7 +119,7 @@ Heatmap attention_of(models::Translator& model, const Pair& pair) {
     // Row i has the attention weights that predict token i.
     std::vector<std::string> next = pair.target;
     next.emplace_back("<end>");
-    return {joined(pair.source, " ") + " -> " + joined(pair.target, " "),
+    return {join_tokens(pair.source, " ") + " -> " + join_tokens(pair.target, " "),
             "written",
             "read",
             next,
@@ -184,16 +184,16 @@ int main(int argc, char** argv) {
         double right[2] = {};
         for (const bool to_digits : {true, false})
             for (int i = 0; i < kTests; ++i) {
-                const Pair pair = pair_of(drawn_number(random, true), to_digits);
+                const Pair pair = pair_of(random_number(random, true), to_digits);
                 const std::vector<std::string> got = translated(model, pair, beams);
                 right[to_digits ? 0 : 1] += got == pair.target ? 1.0 / kTests : 0.0;
                 if (i < 4)
-                    std::printf("%s -> %s%s\n", joined(pair.source, to_digits ? " " : "").c_str(),
-                                joined(got, to_digits ? "" : " ").c_str(), got == pair.target ? "" : "   (wrong)");
+                    std::printf("%s -> %s%s\n", join_tokens(pair.source, to_digits ? " " : "").c_str(),
+                                join_tokens(got, to_digits ? "" : " ").c_str(), got == pair.target ? "" : "   (wrong)");
             }
         if (!plot.empty()) {
-            io::write_png(
-                plot, stacked(curve_of(trainer, "nats per token"), drawn(attention_of(model, pair_of(418'305, true)))));
+            io::write_png(plot, stacked(curve_of(trainer, "nats per token"),
+                                        draw_heatmap(attention_of(model, pair_of(418'305, true)))));
             std::printf("wrote %s\n", plot.c_str());
         }
         std::printf("unseen numbers right: to digits %.3f, to words %.3f\n", right[0], right[1]);
@@ -205,8 +205,8 @@ int main(int argc, char** argv) {
             if (source.empty() || !std::ranges::all_of(source, [](auto& item) { return vocabulary().has(item); }))
                 std::puts("expected digits, or words such as: forty two thousand seven");
             else
-                std::puts(joined(translated(model, {source, {}, to_digits ? "<digits>" : "<words>"}, beams),
-                                 to_digits ? "" : " ")
+                std::puts(join_tokens(translated(model, {source, {}, to_digits ? "<digits>" : "<words>"}, beams),
+                                      to_digits ? "" : " ")
                               .c_str());
         }
         return 0;

@@ -53,7 +53,7 @@ struct Listener : doctest::IReporter {
 
   private:
     void count(std::string_view exception) {
-        const std::scoped_lock held(lock);
+        const std::scoped_lock lock_guard(lock);
         ++(exception.find(kNoDouble) == std::string_view::npos ? other_faults_ : no_double_);
     }
     const char* name_ = "";

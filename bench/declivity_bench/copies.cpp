@@ -29,7 +29,7 @@ struct HostCopy {
             team.emplace_back(
                 [this, first, count] { std::memcpy(to.data() + first, from.data() + first, count * sizeof(float)); });
         }
-        for (std::thread& one : team) one.join();
+        for (std::thread& thread : team) thread.join();
     }
 };
 
@@ -38,7 +38,7 @@ std::vector<Contender> ways_to_copy(const Device& device, double bytes) {
     std::vector<std::pair<Tensor, Tensor>> sets;
     for (int i = 0; i < sets_for(bytes); ++i) sets.emplace_back(uniform({count}, -1, 1), full({count}, 0.0));
     const auto wait = [device] { device.synchronize(); };
-    const auto by = [&](auto&& copy) {
+    const auto contender = [&](auto&& copy) {
         return Contender{"copy",
                          [sets, copy](int call) {
                              const auto& [from, to] = sets[static_cast<std::size_t>(call) % sets.size()];
@@ -46,13 +46,14 @@ std::vector<Contender> ways_to_copy(const Device& device, double bytes) {
                          },
                          wait};
     };
-    std::vector<Contender> ways;
-    ways.push_back(by([](const ops::View& from, const ops::View& to) {
+    std::vector<Contender> methods;
+    methods.push_back(contender([](const ops::View& from, const ops::View& to) {
         declivity::copy(from.buffer, static_cast<std::size_t>(from.offset) * 4, to.buffer,
                         static_cast<std::size_t>(to.offset) * 4, from.bytes());
     }));
-    ways.push_back(by([](const ops::View& from, const ops::View& to) { ops::evaluate(ops::Expression(from), to); }));
-    ways.push_back(by([](const ops::View& from, const ops::View& to) { ops::copy(from, to); }));
+    methods.push_back(
+        contender([](const ops::View& from, const ops::View& to) { ops::evaluate(ops::Expression(from), to); }));
+    methods.push_back(contender([](const ops::View& from, const ops::View& to) { ops::copy(from, to); }));
     if (device.kernel_style() == KernelStyle::simd) {
         std::vector<std::shared_ptr<HostCopy>> blocks;
         for (std::size_t i = 0; i < sets.size(); ++i) {
@@ -61,27 +62,27 @@ std::vector<Contender> ways_to_copy(const Device& device, double bytes) {
                 std::make_shared<HostCopy>(HostCopy{std::vector<float>(size, 1.0F), std::vector<float>(size)}));
         }
         const unsigned threads = device.info().compute_units;
-        ways.push_back(
+        methods.push_back(
             {"copy",
              [blocks, threads](int call) { blocks[static_cast<std::size_t>(call) % blocks.size()]->run(threads); },
              [] {}});
     }
-    return ways;
+    return methods;
 }
 
 }  // namespace
 
 Contender copy_of(const Device& device, double bytes) {
-    static std::map<double, std::size_t> known;  // fastest method per size
-    std::vector<Contender> ways = ways_to_copy(device, bytes);
-    const auto found = known.find(bytes);
-    if (found != known.end()) return ways[found->second];
-    const Comparison times = compare(ways[0], {ways.begin() + 1, ways.end()}, 5);
+    static std::map<double, std::size_t> fastest_method;  // fastest method per size
+    std::vector<Contender> methods = ways_to_copy(device, bytes);
+    const auto known_method = fastest_method.find(bytes);
+    if (known_method != fastest_method.end()) return methods[known_method->second];
+    const Comparison times = compare(methods[0], {methods.begin() + 1, methods.end()}, 5);
     std::size_t best = 0;
     for (std::size_t i = 0; i < times.peers.size(); ++i)
         if (times.peers[i].seconds < (best == 0 ? times.ours.seconds : times.peers[best - 1].seconds)) best = i + 1;
-    known[bytes] = best;
-    return ways[best];
+    fastest_method[bytes] = best;
+    return methods[best];
 }
 
 }  // namespace declivity::bench

@@ -14,14 +14,14 @@ namespace {
 
 std::vector<double> elements(const Tensor& x) { return x.detach().to(DType::f64).to_vector<double>(); }
 
-std::string difference(const std::vector<double>& got, const std::vector<double>& wanted, double tolerance) {
-    if (got.size() != wanted.size()) return fmt::format("{} elements, expected {}", got.size(), wanted.size());
+std::string difference(const std::vector<double>& got, const std::vector<double>& expected, double tolerance) {
+    if (got.size() != expected.size()) return fmt::format("{} elements, expected {}", got.size(), expected.size());
     double largest = 1e-30;
-    for (const double value : wanted)
+    for (const double value : expected)
         if (std::isfinite(value)) largest = std::max(largest, std::abs(value));
     for (std::size_t i = 0; i < got.size(); ++i)
-        if (!(got[i] == wanted[i] || std::abs(got[i] - wanted[i]) <= tolerance * largest))
-            return fmt::format("element {} is {}, expected {}", i, got[i], wanted[i]);
+        if (!(got[i] == expected[i] || std::abs(got[i] - expected[i]) <= tolerance * largest))
+            return fmt::format("element {} is {}, expected {}", i, got[i], expected[i]);
     return {};
 }
 
@@ -31,23 +31,23 @@ void time_functions(Report& report, const std::string& suite, const std::functio
     report.begin(suite);
     const Device device = report.device();
     for (const FunctionCase& test_case : cases()) {
-        if (!report.wants(test_case.name)) continue;
-        Tensor kept;
+        if (!report.is_selected(test_case.name)) continue;
+        Tensor first_result;
         const auto call = [&] {
             if (!test_case.backward) {
                 const NoGrad none;
-                kept = test_case.call(test_case.inputs);
-                (void)kept.view();
+                first_result = test_case.call(test_case.inputs);
+                (void)first_result.view();
                 return;
             }
             std::vector<Tensor> inputs = test_case.inputs;
             std::vector<Tensor> leaves;
             for (std::size_t i = 0; i < test_case.leaves; ++i)
                 leaves.push_back(inputs[i] = inputs[i].detach().set_requires_grad());
-            const std::vector<Tensor> made =
+            const std::vector<Tensor> results =
                 grad({test_case.call(inputs)}, leaves, {.output_gradients = {test_case.inputs.back()}});
-            for (const Tensor& gradient : made) (void)gradient.view();
-            kept = made[0];
+            for (const Tensor& gradient : results) (void)gradient.view();
+            first_result = results[0];
         };
         std::vector<Contender> peers;
         if (report.with_peers() && has_pytorch()) {
@@ -55,7 +55,7 @@ void time_functions(Report& report, const std::string& suite, const std::functio
                 pytorch({test_case.python, test_case.inputs, test_case.backward ? test_case.leaves : 0});
             call();
             if (test_case.tolerance >= 0)
-                if (const std::string wrong = difference(elements(kept), peer.result, test_case.tolerance);
+                if (const std::string wrong = difference(elements(first_result), peer.result, test_case.tolerance);
                     !wrong.empty()) {
                     report.fail(test_case.name, wrong);
                     continue;

@@ -15,12 +15,13 @@ namespace {
 
 void run(Report& report) {
     report.begin("limits");
-    const Ceilings& most = report.ceilings();
-    report.note("multiply-add f32", most.multiply_add_f32 * 1e-9, "GFLOP/s");
-    if (most.multiply_add_f64 > 0) report.note("multiply-add f64", most.multiply_add_f64 * 1e-9, "GFLOP/s");
-    report.note("copy, read and written", most.copy * 1e-9, "GB/s");
-    report.note("launch, enqueued", most.launch * 1e6, "us");
-    report.note("launch and wait", most.launch_waited * 1e6, "us");
+    const Ceilings& device_ceilings = report.ceilings();
+    report.note("multiply-add f32", device_ceilings.multiply_add_f32 * 1e-9, "GFLOP/s");
+    if (device_ceilings.multiply_add_f64 > 0)
+        report.note("multiply-add f64", device_ceilings.multiply_add_f64 * 1e-9, "GFLOP/s");
+    report.note("copy, read and written", device_ceilings.copy * 1e-9, "GB/s");
+    report.note("launch, enqueued", device_ceilings.launch * 1e6, "us");
+    report.note("launch and wait", device_ceilings.launch_waited * 1e6, "us");
     report.end();
 }
 
@@ -29,17 +30,17 @@ const Suite suite("limits", "measured peak rates of the device: multiply-adds, c
 }  // namespace
 
 Ceilings measure_ceilings(const Device& device) {
-    Ceilings most;
-    const declivity::Ceilings of_device = declivity::measure_ceilings(device);
-    most.multiply_add_f32 = of_device.flops_f32;
-    most.multiply_add_f64 = of_device.flops_f64;
+    Ceilings ceilings;
+    const declivity::Ceilings device_ceilings = declivity::measure_ceilings(device);
+    ceilings.multiply_add_f32 = device_ceilings.flops_f32;
+    ceilings.multiply_add_f64 = device_ceilings.flops_f64;
     const auto wait = [&] { device.synchronize(); };
     {
         const std::int64_t count =
             std::min<std::int64_t>(std::int64_t{1} << 25, static_cast<std::int64_t>(device.info().max_allocation / 16));
         const double bytes = 8.0 * static_cast<double>(count);
         const Times times = compare(copy_of(device, bytes), {}).ours;
-        most.copy = bytes / times.seconds;
+        ceilings.copy = bytes / times.seconds;
     }
     {
         const Kernel kernel(device, {"bench_launch.cl", "nothing"});
@@ -51,10 +52,10 @@ Ceilings measure_ceilings(const Device& device) {
                                      wait},
                                     {})
                                 .ours;
-        most.launch = times.seconds;
-        most.launch_waited = times.waited;
+        ceilings.launch = times.seconds;
+        ceilings.launch_waited = times.waited;
     }
-    return most;
+    return ceilings;
 }
 
 }  // namespace declivity::bench

@@ -31,10 +31,10 @@ int main(int count, char** arguments) try {
     }
     CLI::App app("Benchmarks Declivity's operators against peer libraries; each result is checked before it is timed.");
     app.footer(about);
-    std::vector<std::string> wanted;
+    std::vector<std::string> selected;
     std::string device_name, json, filter;
     bool peers = false;
-    app.add_option("suite", wanted, "suites to run")->required()->check(CLI::IsMember(names));
+    app.add_option("suite", selected, "suites to run")->required()->check(CLI::IsMember(names));
     app.add_flag("--peers", peers,
                  fmt::format("time peer libraries in the same process, interleaved (here: {})",
                              fmt::join(bench::peer_names(), ", ")));
@@ -48,7 +48,7 @@ int main(int count, char** arguments) try {
     fmt::print("{}\n", device.name());
     bench::Report report(device, peers, filter.empty() ? std::nullopt : std::optional<std::regex>(filter));
     for (const bench::Suite* suite : suites)
-        if (std::ranges::find(wanted, suite->name) != wanted.end()) suite->run(report);
+        if (std::ranges::find(selected, suite->name) != selected.end()) suite->run(report);
     if (!json.empty()) {
         std::ofstream out(json);
         out << report.json().dump(1) << '\n';

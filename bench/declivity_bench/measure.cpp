@@ -24,7 +24,7 @@ void settle() {
     using namespace std::chrono_literals;
     constexpr auto step = 1ms, longest = 200ms;
     constexpr std::clock_t idle = CLOCKS_PER_SEC / 5000;  // a fifth of a step (1 ms)
-    for (auto waited = 0ms; waited < longest; waited += step) {
+    for (auto elapsed = 0ms; elapsed < longest; elapsed += step) {
         const std::clock_t before = std::clock();  // CPU time of all threads
         std::this_thread::sleep_for(step);
         if (std::clock() - before < idle) return;

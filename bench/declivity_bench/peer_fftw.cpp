@@ -30,13 +30,13 @@ struct Plan {
         const auto batch = static_cast<std::size_t>(fft.batch);
         in = fftwf_alloc_real(batch * static_cast<std::size_t>(in_row));
         out = fftwf_alloc_real(batch * static_cast<std::size_t>(out_row));
-        auto* const numbers = reinterpret_cast<fftwf_complex*>(out);
+        auto* const spectrum = reinterpret_cast<fftwf_complex*>(out);
         const int rank = static_cast<int>(n.size()), rows = static_cast<int>(fft.batch);
         const int from = static_cast<int>(fft.real ? in_row : in_row / 2), to = static_cast<int>(out_row / 2);
-        plan = fft.real ? fftwf_plan_many_dft_r2c(rank, n.data(), rows, in, nullptr, 1, from, numbers, nullptr, 1, to,
+        plan = fft.real ? fftwf_plan_many_dft_r2c(rank, n.data(), rows, in, nullptr, 1, from, spectrum, nullptr, 1, to,
                                                   FFTW_MEASURE)
                         : fftwf_plan_many_dft(rank, n.data(), rows, reinterpret_cast<fftwf_complex*>(in), nullptr, 1,
-                                              from, numbers, nullptr, 1, to, FFTW_FORWARD, FFTW_MEASURE);
+                                              from, spectrum, nullptr, 1, to, FFTW_FORWARD, FFTW_MEASURE);
         std::copy_n(fft.x, batch * static_cast<std::size_t>(in_row), in);  // after planning, which overwrites the input
     }
     ~Plan() {

@@ -44,7 +44,7 @@ const auto kWait = [] { stream().wait(); };
 struct Slot {
     int name;
     memory plain;
-    memory::desc own;
+    memory::desc blocked;
     bool written;
 };
 
@@ -56,23 +56,23 @@ std::vector<Contender> contenders(const dnnl::primitive& plain_primitive, const 
     const auto reorder = [](const memory& from, const memory& to) {
         return Step{dnnl::reorder(from, to), {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}}};
     };
-    std::vector<Step> into, from;
+    std::vector<Step> before, after;
     for (const Slot& slot : slots) {
-        const memory inner(slot.own, engine());
+        const memory inner(slot.blocked, engine());
         plain_arguments[slot.name] = slot.plain;
         own_arguments[slot.name] = inner;
         Step fill = reorder(slot.plain, inner);  // the memory must have valid numbers even if no reorder is timed
         fill.primitive.execute(stream(), fill.arguments);
-        if (slot.plain.get_desc() == slot.own) continue;
-        if (slot.written) from.push_back(reorder(inner, slot.plain));
-        else into.push_back(reorder(slot.plain, inner));
+        if (slot.plain.get_desc() == slot.blocked) continue;
+        if (slot.written) after.push_back(reorder(inner, slot.plain));
+        else before.push_back(reorder(slot.plain, inner));
     }
     stream().wait();
     const Step direct{plain_primitive, plain_arguments}, blocked{own_primitive, own_arguments};
-    std::vector<Step> reordered = into;
-    reordered.push_back(into.empty() && from.empty() ? direct : blocked);
-    reordered.insert(reordered.end(), from.begin(), from.end());
-    const Contender by_plain{"oneDNN-NCHW", runner({direct}), kWait},
+    std::vector<Step> reordered = before;
+    reordered.push_back(before.empty() && after.empty() ? direct : blocked);
+    reordered.insert(reordered.end(), after.begin(), after.end());
+    const Contender plain_contender{"oneDNN-NCHW", runner({direct}), kWait},
         by_reorders{"oneDNN-NCHW", runner(reordered), kWait};
     const auto best_of_three = [](const Contender& contender) {
         double best = 1e9;
@@ -85,8 +85,8 @@ std::vector<Contender> contenders(const dnnl::primitive& plain_primitive, const 
         }
         return best;
     };
-    const bool reorders_win = best_of_three(by_reorders) < best_of_three(by_plain);
-    return {reorders_win ? by_reorders : by_plain, {"oneDNN-blocked", runner({blocked}), kWait}};
+    const bool reorders_win = best_of_three(by_reorders) < best_of_three(plain_contender);
+    return {reorders_win ? by_reorders : plain_contender, {"oneDNN-blocked", runner({blocked}), kWait}};
 }
 
 /// A convolution for given layouts of x, weights and output: DNNL_ARG_* descriptors and the primitive.
@@ -152,17 +152,17 @@ Convolution convolution(const HostConv2d& conv, Tag x_tag, Tag weight_tag, Tag o
 std::vector<Contender> onednn_conv2d(const HostConv2d& conv) {
     const Tag plain_weight = conv.groups > 1 ? Tag::goihw : Tag::oihw;
     const Convolution plain = convolution(conv, Tag::nchw, plain_weight, Tag::nchw),
-                      own = convolution(conv, Tag::any, Tag::any, Tag::any);
+                      blocked = convolution(conv, Tag::any, Tag::any, Tag::any);
     const bool forward = conv.direction == ConvDirection::forward,
                to_input = conv.direction == ConvDirection::backward_input;
     return contenders(
-        plain.primitive, own.primitive,
-        {{to_input ? DNNL_ARG_DIFF_SRC : DNNL_ARG_SRC, {plain.x, engine(), conv.x}, own.x, to_input},
+        plain.primitive, blocked.primitive,
+        {{to_input ? DNNL_ARG_DIFF_SRC : DNNL_ARG_SRC, {plain.x, engine(), conv.x}, blocked.x, to_input},
          {forward || to_input ? DNNL_ARG_WEIGHTS : DNNL_ARG_DIFF_WEIGHTS,
           {plain.weight, engine(), conv.weight},
-          own.weight,
+          blocked.weight,
           !forward && !to_input},
-         {forward ? DNNL_ARG_DST : DNNL_ARG_DIFF_DST, {plain.out, engine(), conv.out}, own.out, forward}});
+         {forward ? DNNL_ARG_DST : DNNL_ARG_DIFF_DST, {plain.out, engine(), conv.out}, blocked.out, forward}});
 }
 
 std::vector<Contender> onednn_pool2d(const HostPool2d& pool) {
@@ -194,7 +194,7 @@ std::vector<Contender> onednn_pool2d(const HostPool2d& pool) {
         };
         return Pair{dnnl::pooling_forward(forward), dnnl::pooling_backward(backward), x, out, forward.workspace_desc()};
     };
-    const auto plain = primitives(Tag::nchw), own = primitives(Tag::nChw16c);
+    const auto plain = primitives(Tag::nchw), blocked = primitives(Tag::nChw16c);
     // The argmax workspace stays in oneDNN's own layout, from a forward pass.
     const auto more = [&](const auto& item) {
         std::unordered_map<int, memory> arguments;
@@ -207,16 +207,17 @@ std::vector<Contender> onednn_pool2d(const HostPool2d& pool) {
         return arguments;
     };
     return contenders(
-        pool.forward ? plain.forward : plain.backward, pool.forward ? own.forward : own.backward,
-        {{pool.forward ? DNNL_ARG_SRC : DNNL_ARG_DIFF_SRC, {plain.x, engine(), pool.x}, own.x, !pool.forward},
-         {pool.forward ? DNNL_ARG_DST : DNNL_ARG_DIFF_DST, {plain.out, engine(), pool.out}, own.out, pool.forward}},
-        more(plain), more(own));
+        pool.forward ? plain.forward : plain.backward, pool.forward ? blocked.forward : blocked.backward,
+        {{pool.forward ? DNNL_ARG_SRC : DNNL_ARG_DIFF_SRC, {plain.x, engine(), pool.x}, blocked.x, !pool.forward},
+         {pool.forward ? DNNL_ARG_DST : DNNL_ARG_DIFF_DST, {plain.out, engine(), pool.out}, blocked.out, pool.forward}},
+        more(plain), more(blocked));
 }
 
 std::vector<Contender> onednn_batch_norm(const HostBatchNorm& norm) {
     const auto type = memory::data_type::f32;
     const memory::dims dims{norm.n, norm.c, norm.h, norm.w};
-    const memory::desc plain(dims, type, Tag::nchw), own(dims, type, Tag::nChw16c), channels({norm.c}, type, Tag::a);
+    const memory::desc plain(dims, type, Tag::nchw), blocked(dims, type, Tag::nChw16c),
+        channels({norm.c}, type, Tag::a);
 #if DNNL_VERSION_MAJOR >= 3
     const auto flags = dnnl::normalization_flags::use_scale | dnnl::normalization_flags::use_shift;
 #else
@@ -239,9 +240,9 @@ std::vector<Contender> onednn_batch_norm(const HostBatchNorm& norm) {
 #endif
     };
     const auto filled = [&](float value, std::int64_t rows = 1) {
-        memory one(rows == 1 ? channels : memory::desc({rows, norm.c}, type, Tag::ab), engine());
-        std::fill_n(static_cast<float*>(one.get_data_handle()), rows * norm.c, value);
-        return one;
+        memory result(rows == 1 ? channels : memory::desc({rows, norm.c}, type, Tag::ab), engine());
+        std::fill_n(static_cast<float*>(result.get_data_handle()), rows * norm.c, value);
+        return result;
     };
     std::unordered_map<int, memory> more{{DNNL_ARG_MEAN, filled(0.1F)}, {DNNL_ARG_VARIANCE, filled(0.3F)}};
 #if DNNL_VERSION_MAJOR >= 3
@@ -253,10 +254,10 @@ std::vector<Contender> onednn_batch_norm(const HostBatchNorm& norm) {
     if (!norm.forward) more[DNNL_ARG_DIFF_SCALE_SHIFT] = filled(0, 2);
 #endif
     std::vector<Slot> slots{
-        {DNNL_ARG_SRC, {plain, engine(), norm.x}, own, false},
-        {norm.forward ? DNNL_ARG_DST : DNNL_ARG_DIFF_DST, {plain, engine(), norm.out}, own, norm.forward}};
-    if (!norm.forward) slots.push_back({DNNL_ARG_DIFF_SRC, {plain, engine(), norm.x_gradient}, own, true});
-    return contenders(primitive(plain), primitive(own), slots, more, more);
+        {DNNL_ARG_SRC, {plain, engine(), norm.x}, blocked, false},
+        {norm.forward ? DNNL_ARG_DST : DNNL_ARG_DIFF_DST, {plain, engine(), norm.out}, blocked, norm.forward}};
+    if (!norm.forward) slots.push_back({DNNL_ARG_DIFF_SRC, {plain, engine(), norm.x_gradient}, blocked, true});
+    return contenders(primitive(plain), primitive(blocked), slots, more, more);
 }
 
 std::vector<Contender> onednn_softmax(const HostSoftmax& softmax) {

@@ -28,12 +28,12 @@ dnnl::stream& stream() {
 }
 
 /// Fills with numbers that are neither large nor denormal.
-memory filled(const memory::desc& as) {
-    memory made(as, engine());
-    auto* numbers = static_cast<float*>(made.get_data_handle());
-    for (std::size_t i = 0; i < as.get_size() / sizeof(float); ++i)
-        numbers[i] = 0.05F * (static_cast<float>(i * 2654435761U % 1000) / 500.0F - 1.0F);
-    return made;
+memory filled(const memory::desc& description) {
+    memory result(description, engine());
+    auto* elements = static_cast<float*>(result.get_data_handle());
+    for (std::size_t i = 0; i < description.get_size() / sizeof(float); ++i)
+        elements[i] = 0.05F * (static_cast<float>(i * 2654435761U % 1000) / 500.0F - 1.0F);
+    return result;
 }
 
 /// Creates the primitives from plain descriptors; `any` lets oneDNN choose the layout.
@@ -95,8 +95,8 @@ Contender contender(const HostRnn& rnn, MakeForward make_forward, MakeBackward m
              bias](int) mutable {
                 // oneDNN accumulates into the weight gradients.
                 for (memory* item : {&weights_layer, &weights_iter, &bias}) {
-                    auto* numbers = static_cast<float*>(item->get_data_handle());
-                    std::fill_n(numbers, item->get_desc().get_size() / sizeof(float), 0.0F);
+                    auto* elements = static_cast<float*>(item->get_data_handle());
+                    std::fill_n(elements, item->get_desc().get_size() / sizeof(float), 0.0F);
                 }
                 first.execute(stream(), arguments);
                 second.execute(stream(), back);
@@ -108,47 +108,48 @@ Contender contender(const HostRnn& rnn, MakeForward make_forward, MakeBackward m
 
 std::optional<Contender> onednn_rnn(const HostRnn& rnn) {
     const Sizes s = sizes_of(rnn);
-    const auto way = dnnl::rnn_direction::unidirectional_left2right;
+    const auto direction = dnnl::rnn_direction::unidirectional_left2right;
     const auto back = dnnl::prop_kind::backward;
     if (rnn.lstm)
         return contender<dnnl::lstm_forward, dnnl::lstm_backward>(
             rnn,
             [&](dnnl::prop_kind kind) -> dnnl::lstm_forward::primitive_desc {
 #if DNNL_VERSION_MAJOR >= 3
-                return {engine(),  kind,      way,    s.x, s.state, s.state,
-                        s.weights, s.weights, s.bias, s.y, s.state, s.state};
+                return {engine(),  kind,      direction, s.x, s.state, s.state,
+                        s.weights, s.weights, s.bias,    s.y, s.state, s.state};
 #else
-                return {{kind, way, s.x, s.state, s.state, s.weights, s.weights, s.bias, s.y, s.state, s.state},
+                return {{kind, direction, s.x, s.state, s.state, s.weights, s.weights, s.bias, s.y, s.state, s.state},
                         engine()};
 #endif
             },
             [&](const dnnl::lstm_forward::primitive_desc& forward) -> dnnl::lstm_backward::primitive_desc {
 #if DNNL_VERSION_MAJOR >= 3
-                return {engine(),  back,   way,     s.x,     s.state, s.state, s.weights, s.weights,
-                        s.bias,    s.y,    s.state, s.state, s.x,     s.state, s.state,   s.weights,
-                        s.weights, s.bias, s.y,     s.state, s.state, forward};
+                return {engine(),  back,   direction, s.x,     s.state, s.state, s.weights, s.weights,
+                        s.bias,    s.y,    s.state,   s.state, s.x,     s.state, s.state,   s.weights,
+                        s.weights, s.bias, s.y,       s.state, s.state, forward};
 #else
-                return {{back,    way, s.x,     s.state, s.state,   s.weights, s.weights, s.bias, s.y,     s.state,
-                         s.state, s.x, s.state, s.state, s.weights, s.weights, s.bias,    s.y,    s.state, s.state},
-                        engine(),
-                        forward};
+                return {
+                    {back,    direction, s.x,     s.state, s.state,   s.weights, s.weights, s.bias, s.y,     s.state,
+                     s.state, s.x,       s.state, s.state, s.weights, s.weights, s.bias,    s.y,    s.state, s.state},
+                    engine(),
+                    forward};
 #endif
             });
     return contender<dnnl::lbr_gru_forward, dnnl::lbr_gru_backward>(
         rnn,
         [&](dnnl::prop_kind kind) -> dnnl::lbr_gru_forward::primitive_desc {
 #if DNNL_VERSION_MAJOR >= 3
-            return {engine(), kind, way, s.x, s.state, s.weights, s.weights, s.bias, s.y, s.state};
+            return {engine(), kind, direction, s.x, s.state, s.weights, s.weights, s.bias, s.y, s.state};
 #else
-            return {{kind, way, s.x, s.state, s.weights, s.weights, s.bias, s.y, s.state}, engine()};
+            return {{kind, direction, s.x, s.state, s.weights, s.weights, s.bias, s.y, s.state}, engine()};
 #endif
         },
         [&](const dnnl::lbr_gru_forward::primitive_desc& forward) -> dnnl::lbr_gru_backward::primitive_desc {
 #if DNNL_VERSION_MAJOR >= 3
-            return {engine(), back, way,     s.x,       s.state,   s.weights, s.weights, s.bias,  s.y,
-                    s.state,  s.x,  s.state, s.weights, s.weights, s.bias,    s.y,       s.state, forward};
+            return {engine(), back, direction, s.x,       s.state,   s.weights, s.weights, s.bias,  s.y,
+                    s.state,  s.x,  s.state,   s.weights, s.weights, s.bias,    s.y,       s.state, forward};
 #else
-            return {{back, way, s.x, s.state, s.weights, s.weights, s.bias, s.y, s.state, s.x, s.state, s.weights,
+            return {{back, direction, s.x, s.state, s.weights, s.weights, s.bias, s.y, s.state, s.x, s.state, s.weights,
                      s.weights, s.bias, s.y, s.state},
                     engine(),
                     forward};

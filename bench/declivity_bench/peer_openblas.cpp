@@ -10,8 +10,8 @@ namespace declivity::bench {
 
 std::optional<Contender> openblas_gemm(const HostGemm& gemm) {
     return Contender{"OpenBLAS", [gemm](int) {
-                         const auto narrow = [](std::int64_t value) { return static_cast<blasint>(value); };
-                         const blasint m = narrow(gemm.m), n = narrow(gemm.n), k = narrow(gemm.k);
+                         const auto to_blasint = [](std::int64_t value) { return static_cast<blasint>(value); };
+                         const blasint m = to_blasint(gemm.m), n = to_blasint(gemm.n), k = to_blasint(gemm.k);
                          for (std::int64_t z = 0; z < gemm.batch; ++z)
                              cblas_sgemm(CblasRowMajor, gemm.a_transposed ? CblasTrans : CblasNoTrans,
                                          gemm.b_transposed ? CblasTrans : CblasNoTrans, m, n, k, 1,

@@ -24,7 +24,7 @@ class Process {
         return *process;
     }
 
-    void ask(const nlohmann::json& request) {
+    void send_request(const nlohmann::json& request) {
         const std::string line = request.dump() + "\n";
         if (std::fputs(line.c_str(), to_) < 0 || std::fflush(to_) != 0) throw std::runtime_error("PyTorch has ended");
         std::string answer;
@@ -45,7 +45,7 @@ class Process {
         const pid_t child = fork();
         if (child == 0) {
             dup2(in[0], 0), dup2(out[1], 1);
-            for (const int each : {in[0], in[1], out[0], out[1]}) close(each);
+            for (const int descriptor : {in[0], in[1], out[0], out[1]}) close(descriptor);
             execlp(python, python, DECLIVITY_BENCH_PEERS "/pytorch_calls.py", nullptr);
             _exit(127);
         }
@@ -81,33 +81,33 @@ const char* numpy_name(DType dtype) {
 
 bool has_pytorch() { return std::getenv("DECLIVITY_BENCH_PYTHON") != nullptr; }
 
-Pytorch pytorch(const PytorchCase& one) {
+Pytorch pytorch(const PytorchCase& test_case) {
     Process& process = Process::instance();
     nlohmann::json load = nlohmann::json::array();
-    for (std::size_t i = 0; i < one.inputs.size(); ++i) {
-        const io::HostArray elements = io::to_host(one.inputs[i]);
+    for (std::size_t i = 0; i < test_case.inputs.size(); ++i) {
+        const io::HostArray elements = io::to_host(test_case.inputs[i]);
         const auto path = process.file(fmt::format("x{}", i));
         std::ofstream(path, std::ios::binary)
             .write(reinterpret_cast<const char*>(elements.bytes.data()),
                    static_cast<std::streamsize>(elements.bytes.size()));
-        std::vector<std::int64_t> shape(one.inputs[i].shape().begin(), one.inputs[i].shape().end());
-        load.push_back({{"path", path.string()}, {"shape", shape}, {"dtype", numpy_name(one.inputs[i].dtype())}});
+        std::vector<std::int64_t> shape(test_case.inputs[i].shape().begin(), test_case.inputs[i].shape().end());
+        load.push_back({{"path", path.string()}, {"shape", shape}, {"dtype", numpy_name(test_case.inputs[i].dtype())}});
     }
-    process.ask({{"load", load}});
+    process.send_request({{"load", load}});
     const auto out = process.file("out");
-    process.ask({{"case", one.code}, {"out", out.string()}, {"leaves", one.leaves}});
-    Pytorch made;
-    made.result.resize(std::filesystem::file_size(out) / sizeof(double));
+    process.send_request({{"case", test_case.code}, {"out", out.string()}, {"leaves", test_case.leaves}});
+    Pytorch output;
+    output.result.resize(std::filesystem::file_size(out) / sizeof(double));
     std::ifstream(out, std::ios::binary)
-        .read(reinterpret_cast<char*>(made.result.data()),
-              static_cast<std::streamsize>(made.result.size() * sizeof(double)));
+        .read(reinterpret_cast<char*>(output.result.data()),
+              static_cast<std::streamsize>(output.result.size() * sizeof(double)));
     // Calls are counted and executed at the wait.
     const auto pending = std::make_shared<int>(0);
-    made.contender = {"PyTorch", [pending](int) { ++*pending; },
-                      [pending] {
-                          Process::instance().ask({{"run", std::exchange(*pending, 0)}});
-                      }};
-    return made;
+    output.contender = {"PyTorch", [pending](int) { ++*pending; },
+                        [pending] {
+                            Process::instance().send_request({{"run", std::exchange(*pending, 0)}});
+                        }};
+    return output;
 }
 
 }  // namespace declivity::bench

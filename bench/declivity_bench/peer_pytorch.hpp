@@ -29,6 +29,6 @@ struct Pytorch {
     std::vector<double> result;  ///< result of a call, the first one of several
 };
 /// @throws std::runtime_error with the Python error
-Pytorch pytorch(const PytorchCase& one);
+Pytorch pytorch(const PytorchCase& test_case);
 
 }  // namespace declivity::bench

@@ -18,11 +18,11 @@ std::vector<std::string> peer_names() {
     };
 }
 
-std::vector<Contender> in_turn(const std::vector<std::vector<Contender>>& of_sets) {
+std::vector<Contender> interleaved(const std::vector<std::vector<Contender>>& by_set) {
     std::vector<Contender> peers;
-    for (std::size_t peer = 0; !of_sets.empty() && peer < of_sets[0].size(); ++peer) {
+    for (std::size_t peer = 0; !by_set.empty() && peer < by_set[0].size(); ++peer) {
         std::vector<Contender> sets;
-        for (const auto& set : of_sets) sets.push_back(set[peer]);
+        for (const auto& set : by_set) sets.push_back(set[peer]);
         peers.push_back({sets[0].name, [sets](int call) { sets[static_cast<std::size_t>(call) % sets.size()].call(0); },
                          sets[0].wait});
     }

@@ -37,7 +37,7 @@ struct HostConv2d {
 std::vector<Contender> onednn_conv2d(const HostConv2d& conv);
 
 /// Peers for each of several sets of operands, used round-robin like ours, so that no operand is cached.
-std::vector<Contender> in_turn(const std::vector<std::vector<Contender>>& of_sets);
+std::vector<Contender> interleaved(const std::vector<std::vector<Contender>>& by_set);
 
 /// Pooling of plain NCHW host tensors; in the backward direction `x` and `out` are the gradients and `x` is written.
 struct HostPool2d {

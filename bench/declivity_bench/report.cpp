@@ -35,32 +35,32 @@ void Report::begin(const std::string& suite) {
 void Report::measure(const Row& row, const Contender& ours, std::vector<Contender> peers) {
     if (!peers_) peers.clear();
     const Comparison result = compare(ours, peers);
-    const Ceilings& most = ceilings();
+    const Ceilings& ceilings_of_device = ceilings();
     const double flops = row.flops / result.ours.seconds, bytes = row.bytes / result.ours.seconds;
-    const double part = row.flops > 0 ? flops / most.multiply_add_f32 : bytes / most.copy;
+    const double part = row.flops > 0 ? flops / ceilings_of_device.multiply_add_f32 : bytes / ceilings_of_device.copy;
     std::string line = fmt::format("{:<52} {:>9} {:>6} {:>6.0f}%  {:>10.1f} {:>10.1f}  {:<12}", row.name,
                                    row.flops > 0 ? fmt::format("{:.1f}", flops * 1e-9) : "-",
                                    row.bytes > 0 ? fmt::format("{:.1f}", bytes * 1e-9) : "-", 100 * part,
                                    result.ours.seconds * 1e6, result.ours.waited * 1e6, row.strategy);
-    nlohmann::ordered_json one{{"suite", suite_},
-                               {"case", row.name},
-                               {"group", row.group},
-                               {"flops_per_second", flops},
-                               {"bytes_per_second", bytes},
-                               {"part_of_ceiling", part},
-                               {"seconds", result.ours.seconds},
-                               {"seconds_waited", result.ours.waited},
-                               {"strategy", row.strategy}};
+    nlohmann::ordered_json entry{{"suite", suite_},
+                                 {"case", row.name},
+                                 {"group", row.group},
+                                 {"flops_per_second", flops},
+                                 {"bytes_per_second", bytes},
+                                 {"part_of_ceiling", part},
+                                 {"seconds", result.ours.seconds},
+                                 {"seconds_waited", result.ours.waited},
+                                 {"strategy", row.strategy}};
     for (std::size_t i = 0; i < peers.size(); ++i) {
         line += fmt::format("  {} {:.2f}", peers[i].name, result.ratios[i]);
         ratios_[{row.group, peers[i].name}].push_back({row.name, result.ratios[i]});
-        one["peers"][peers[i].name] = {{"ratio", result.ratios[i]},
-                                       {"seconds", result.peers[i].seconds},
-                                       {"seconds_waited", result.peers[i].waited}};
+        entry["peers"][peers[i].name] = {{"ratio", result.ratios[i]},
+                                         {"seconds", result.peers[i].seconds},
+                                         {"seconds_waited", result.peers[i].waited}};
     }
     fmt::print("{}\n", line);
     std::fflush(stdout);
-    rows_.push_back(std::move(one));
+    rows_.push_back(std::move(entry));
 }
 
 void Report::fail(const std::string& name, const std::string& why) {

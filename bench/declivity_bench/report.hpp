@@ -38,7 +38,9 @@ class Report {
     [[nodiscard]] const Device& device() const { return device_; }
     [[nodiscard]] bool with_peers() const { return peers_; }
     /// Returns whether the case matches --filter.
-    [[nodiscard]] bool wants(const std::string& name) const { return !filter_ || std::regex_search(name, *filter_); }
+    [[nodiscard]] bool is_selected(const std::string& name) const {
+        return !filter_ || std::regex_search(name, *filter_);
+    }
     /// Measured at the first call.
     const Ceilings& ceilings();
 

@@ -21,15 +21,15 @@ constexpr double kBeyondCaches = 400e6;
 
 inline int sets_for(double bytes) { return std::clamp(static_cast<int>(std::ceil(kBeyondCaches / bytes)), 1, 64); }
 
-/// Compares the first, the last and `count` random elements with `wanted(index)` in double.
+/// Compares the first, the last and `count` random elements with `expected(index)` in double.
 inline std::string wrong_element(const std::vector<float>& got, int count, double relative, double absolute,
-                                 const std::function<double(std::size_t)>& wanted) {
+                                 const std::function<double(std::size_t)>& expected) {
     std::mt19937_64 engine(11);
     for (int i = 0; i < count + 2; ++i) {
         const std::size_t at = i == 0 ? 0 : i == 1 ? got.size() - 1 : engine() % got.size();
-        const double want = wanted(at);
-        if (!(std::abs(double{got[at]} - want) <= absolute + relative * std::abs(want)))
-            return fmt::format("element {} is {}, expected {}", at, got[at], want);
+        const double expected_value = expected(at);
+        if (!(std::abs(double{got[at]} - expected_value) <= absolute + relative * std::abs(expected_value)))
+            return fmt::format("element {} is {}, expected {}", at, got[at], expected_value);
     }
     return {};
 }

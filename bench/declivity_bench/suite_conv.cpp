@@ -47,22 +47,22 @@ struct Host {
 /// Single elements of the result of a direction, in double.
 class Reference {
   public:
-    Reference(const Conv2dCase& one, const Host& given) : c(one), host(given), out(one.out()) {}
+    Reference(const Conv2dCase& test_case, const Host& operands) : c(test_case), host(operands), out(test_case.out()) {}
 
     [[nodiscard]] double element(ops::Conv2dDirection direction, std::int64_t index) const {
         switch (direction) {
             case ops::Conv2dDirection::forward:
-                return of_result(index);
+                return result_element(index);
             case ops::Conv2dDirection::backward_input:
-                return of_input(index);
+                return input_gradient_element(index);
             case ops::Conv2dDirection::backward_weights:
                 break;
         }
-        return of_weights(index);
+        return weight_gradient_element(index);
     }
 
   private:
-    [[nodiscard]] double of_result(std::int64_t index) const {
+    [[nodiscard]] double result_element(std::int64_t index) const {
         const auto& [stride, padding, dilation, groups] = c.options;
         const std::int64_t per_group = c.weight[0] / groups;
         const auto [n, o, p, q] = split(index, out);
@@ -77,7 +77,7 @@ class Reference {
                 }
         return sum;
     }
-    [[nodiscard]] double of_input(std::int64_t index) const {
+    [[nodiscard]] double input_gradient_element(std::int64_t index) const {
         const auto& [stride, padding, dilation, groups] = c.options;
         const std::int64_t per_group = c.weight[0] / groups;
         const auto [n, channel, h, w] = split(index, c.x);
@@ -94,7 +94,7 @@ class Reference {
                 }
         return sum;
     }
-    [[nodiscard]] double of_weights(std::int64_t index) const {
+    [[nodiscard]] double weight_gradient_element(std::int64_t index) const {
         const auto& [stride, padding, dilation, groups] = c.options;
         const std::int64_t per_group = c.weight[0] / groups;
         const auto [o, i, r, s] = split(index, c.weight);
@@ -131,21 +131,21 @@ class Reference {
 };
 
 std::string wrong_element(const Conv2dCase& c, ops::Conv2dDirection direction, const Host& host,
-                          const std::vector<float>& result, const Tolerance& allowed, bool by_norm) {
+                          const std::vector<float>& result, const Tolerance& allowed, bool relative_to_norm) {
     std::mt19937_64 engine(7);
     double errors = 0, norm = 0;
     const Reference reference(c, host);
     for (std::size_t i = 0; i < 100; ++i) {
         const std::size_t at = i == 0 ? 0 : i == 1 ? result.size() - 1 : engine() % result.size();
-        const double wanted = reference.element(direction, static_cast<std::int64_t>(at));
-        errors += (double{result[at]} - wanted) * (double{result[at]} - wanted);
-        norm += wanted * wanted;
-        if (!by_norm &&
-            !(std::abs(double{result[at]} - wanted) <= allowed.absolute + allowed.relative * std::abs(wanted)))
-            return fmt::format("element {} is {}, expected {}", at, result[at], wanted);
+        const double expected = reference.element(direction, static_cast<std::int64_t>(at));
+        errors += (double{result[at]} - expected) * (double{result[at]} - expected);
+        norm += expected * expected;
+        if (!relative_to_norm &&
+            !(std::abs(double{result[at]} - expected) <= allowed.absolute + allowed.relative * std::abs(expected)))
+            return fmt::format("element {} is {}, expected {}", at, result[at], expected);
     }
     // Winograd transforms lose precision by cancellation.
-    if (by_norm && !(errors <= 1e-4 * 1e-4 * norm))
+    if (relative_to_norm && !(errors <= 1e-4 * 1e-4 * norm))
         return fmt::format("an error of {} relative to the norm, expected 1e-4", std::sqrt(errors / norm));
     return {};
 }
@@ -183,7 +183,7 @@ std::vector<Contender> peers_of(const Conv2dCase& c, ops::Conv2dDirection direct
 void time_case(Report& report, const Conv2dCase& c) {
     constexpr std::array kNames{"forward", "backward_input", "backward_weights"};
     if (std::ranges::none_of(
-            kNames, [&](const char* direction) { return report.wants(fmt::format("{} {}", direction, c.name)); }))
+            kNames, [&](const char* direction) { return report.is_selected(fmt::format("{} {}", direction, c.name)); }))
         return;
     const Device device = report.device();
     const Tensor x = uniform(c.x, -1, 1), weight = uniform(c.weight, -1, 1), out = uniform(c.out(), -1, 1);
@@ -194,7 +194,7 @@ void time_case(Report& report, const Conv2dCase& c) {
                                  ops::Conv2dDirection::backward_weights}) {
         const std::string group = kNames[static_cast<std::size_t>(direction)],
                           name = fmt::format("{} {}", group, c.name);
-        if (!report.wants(name)) continue;
+        if (!report.is_selected(name)) continue;
         const Shape shape = direction == ops::Conv2dDirection::forward          ? out_shape
                             : direction == ops::Conv2dDirection::backward_input ? c.x
                                                                                 : c.weight;

@@ -25,14 +25,17 @@ struct Named {
     std::string name, group;
 };
 
-std::string letters(const MatmulCase& one) {
-    return fmt::format("{}{}", one.a == OperandStrides::transposed ? 'T' : 'N',
-                       one.b == OperandStrides::transposed ? 'T' : 'N');
+std::string layout_letters(const MatmulCase& test_case) {
+    return fmt::format("{}{}", test_case.a == OperandStrides::transposed ? 'T' : 'N',
+                       test_case.b == OperandStrides::transposed ? 'T' : 'N');
 }
 
-Named named(const std::string& prefix, const MatmulCase& one, const std::string& group = {}) {
-    const std::string batch = one.batch > 1 ? fmt::format("{} x ", one.batch) : "";
-    return {one, fmt::format("{} {}{}x{}x{} {}", prefix, batch, one.m, one.n, one.k, letters(one)), group};
+Named named(const std::string& prefix, const MatmulCase& test_case, const std::string& group = {}) {
+    const std::string batch = test_case.batch > 1 ? fmt::format("{} x ", test_case.batch) : "";
+    return {test_case,
+            fmt::format("{} {}{}x{}x{} {}", prefix, batch, test_case.m, test_case.n, test_case.k,
+                        layout_letters(test_case)),
+            group};
 }
 
 std::vector<Named> gemm_cases() {
@@ -77,33 +80,37 @@ std::vector<Named> attention_cases() {
 }
 
 /// Compares some elements of a product, corners and random ones, with sums in double.
-std::string wrong_element(const MatmulCase& one, const std::vector<float>& a, const std::vector<float>& b,
+std::string wrong_element(const MatmulCase& test_case, const std::vector<float>& a, const std::vector<float>& b,
                           const std::vector<float>& out) {
     std::mt19937_64 engine(7);
     const auto pick = [&](std::int64_t count) {
         return static_cast<std::int64_t>(engine() % static_cast<std::uint64_t>(count));
     };
-    const reference::Tolerance allowed = one.allowed(DType::f32);
+    const reference::Tolerance allowed = test_case.allowed(DType::f32);
     for (int i = 0; i < 300; ++i) {
-        const std::int64_t z = i < 2 ? 0 : pick(one.batch), row = i == 0 ? 0 : i == 1 ? one.m - 1 : pick(one.m);
-        const std::int64_t column = i == 0 ? 0 : i == 1 ? one.n - 1 : pick(one.n);
+        const std::int64_t z = i < 2 ? 0 : pick(test_case.batch), row = i == 0   ? 0
+                                                                        : i == 1 ? test_case.m - 1
+                                                                                 : pick(test_case.m);
+        const std::int64_t column = i == 0 ? 0 : i == 1 ? test_case.n - 1 : pick(test_case.n);
         double sum = 0;
-        for (std::int64_t k = 0; k < one.k; ++k) {
+        for (std::int64_t k = 0; k < test_case.k; ++k) {
             const std::int64_t at_a =
-                z * one.m * one.k + (one.a == OperandStrides::transposed ? k * one.m + row : row * one.k + k);
+                z * test_case.m * test_case.k +
+                (test_case.a == OperandStrides::transposed ? k * test_case.m + row : row * test_case.k + k);
             const std::int64_t at_b =
-                z * one.k * one.n + (one.b == OperandStrides::transposed ? column * one.k + k : k * one.n + column);
+                z * test_case.k * test_case.n +
+                (test_case.b == OperandStrides::transposed ? column * test_case.k + k : k * test_case.n + column);
             sum += double{a[static_cast<std::size_t>(at_a)]} * double{b[static_cast<std::size_t>(at_b)]};
         }
-        const double got = double{out[static_cast<std::size_t>((z * one.m + row) * one.n + column)]};
+        const double got = double{out[static_cast<std::size_t>((z * test_case.m + row) * test_case.n + column)]};
         if (!(std::abs(got - sum) <= allowed.absolute + allowed.relative * std::abs(sum)))
             return fmt::format("element [{}, {}, {}] is {}, expected {}", z, row, column, got, sum);
     }
     return {};
 }
 
-void time_case(Report& report, const Named& one) {
-    const MatmulCase& p = one.problem;
+void time_case(Report& report, const Named& test_case) {
+    const MatmulCase& p = test_case.problem;
     const Device device = report.device();
     const bool a_transposed = p.a == OperandStrides::transposed, b_transposed = p.b == OperandStrides::transposed;
     const auto operand = [&](bool transposed, std::int64_t rows, std::int64_t columns) {
@@ -117,7 +124,7 @@ void time_case(Report& report, const Named& one) {
     ops::matmul(a_view, b_view, out_view);
     const auto host_a = a.to_vector<float>(), host_b = b.to_vector<float>();
     if (const std::string wrong = wrong_element(p, host_a, host_b, out.to_vector<float>()); !wrong.empty())
-        return report.fail(one.name, wrong);
+        return report.fail(test_case.name, wrong);
 
     const auto wait = [device] { device.synchronize(); };
     const ops::MatmulProblem problem = ops::matmul_problem(a_view, b_view);
@@ -135,17 +142,17 @@ void time_case(Report& report, const Named& one) {
                              },
                              wait});
     }
-    report.measure({.name = one.name,
+    report.measure({.name = test_case.name,
                     .flops = p.flops(),
                     .strategy = std::string(ops::choose_matmul(problem, device).strategy->name()),
-                    .group = one.group},
+                    .group = test_case.group},
                    {"ours", [&](int) { ops::matmul(a_view, b_view, out.view()); }, wait}, peers);
 }
 
 void run(Report& report, const char* name, const std::vector<Named>& cases) {
     report.begin(name);
     for (const Named& test_case : cases)
-        if (report.wants(test_case.name)) time_case(report, test_case);
+        if (report.is_selected(test_case.name)) time_case(report, test_case);
     report.end();
 }
 

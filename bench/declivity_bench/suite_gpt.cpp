@@ -41,15 +41,15 @@ std::string python_sizes(const models::GPT2Config& config) {
 }
 
 /// Reports the tokens per second of Declivity and, interleaved, of PyTorch if it is available.
-void note(Report& report, const std::string& name, std::int64_t tokens, const Contender& ours,
-          const std::string& python, const std::vector<Tensor>& inputs) {
+void report_tokens(Report& report, const std::string& name, std::int64_t tokens, const Contender& ours,
+                   const std::string& python, const std::vector<Tensor>& inputs) {
     std::vector<Contender> peers;
     if (report.with_peers() && has_pytorch()) peers.push_back(pytorch({.code = python, .inputs = inputs}).contender);
-    const Comparison made = compare(ours, peers, 7);
-    report.note(name, static_cast<double>(tokens) / made.ours.seconds, "tokens/s");
+    const Comparison comparison = compare(ours, peers, 7);
+    report.note(name, static_cast<double>(tokens) / comparison.ours.seconds, "tokens/s");
     if (peers.empty()) return;
-    report.note(name + ", PyTorch", static_cast<double>(tokens) / made.peers[0].seconds, "tokens/s");
-    report.note(name + ", ratio", made.ratios[0], "");
+    report.note(name + ", PyTorch", static_cast<double>(tokens) / comparison.peers[0].seconds, "tokens/s");
+    report.note(name + ", ratio", comparison.ratios[0], "");
 }
 
 void run(Report& report) {
@@ -63,7 +63,7 @@ void run(Report& report) {
                      targets = randint(0, net.config.vocab_size, {net.batch, net.length});
         const std::string python = python_sizes(net.config);
         if (const std::string name = fmt::format("{} training, batch {} length {}", net.name, net.batch, net.length);
-            report.wants(name)) {
+            report.is_selected(name)) {
             CapturedAction step([&](const std::vector<Tensor>&) {
                 optimizer.zero_grad();
                 const Tensor logits = model(tokens);
@@ -71,19 +71,19 @@ void run(Report& report) {
                 optimizer.step();
                 return std::vector<Tensor>{};
             });
-            note(report, name, net.batch * net.length, {"ours", [&](int) { step(); }, wait},
-                 fmt::format("gpt.train({}, x[0], x[1])", python), {tokens, targets});
+            report_tokens(report, name, net.batch * net.length, {"ours", [&](int) { step(); }, wait},
+                          fmt::format("gpt.train({}, x[0], x[1])", python), {tokens, targets});
         }
         constexpr std::int64_t count = 128, prompt = 32;
         for (const std::int64_t batch : {1, 8}) {
             const std::string name = fmt::format("{} generation, batch {}", net.name, batch);
-            if (!report.wants(name)) continue;
+            if (!report.is_selected(name)) continue;
             const Tensor prompts = randint(0, net.config.vocab_size, {batch, prompt});
             const auto write = [&](int) {
                 (void)models::generate(model, prompts, {.max_new_tokens = count}).tokens.view();
             };
-            note(report, name, batch * count, {"ours", write, wait},
-                 fmt::format("gpt.generate({}, x[0], {})", python, count), {prompts});
+            report_tokens(report, name, batch * count, {"ours", write, wait},
+                          fmt::format("gpt.generate({}, x[0], {})", python, count), {prompts});
         }
     }
     report.end();

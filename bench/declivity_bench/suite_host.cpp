@@ -61,10 +61,10 @@ struct Lstm {
             tensor->set_requires_grad();
         }
     }
-    void step(bool by_hand) {
+    void step(bool manual) {
         LstmState state{zeros({batch, units}), zeros({batch, units})};
         for (const Tensor& in : x) {
-            if (!by_hand) {
+            if (!manual) {
                 state = lstm_cell(in, state, weight_input, weight_hidden, bias);
                 continue;
             }
@@ -84,42 +84,43 @@ void run(Report& report) {
     Tensor w = randn({16});
     w.set_requires_grad();
     constexpr int calls = 200;
-    const auto many = [&](const std::function<void()>& one) {
+    const auto repeated = [&](const std::function<void()>& call) {
         return us_each(calls, [&] {
-            for (int i = 0; i < calls; ++i) one();
+            for (int i = 0; i < calls; ++i) call();
         });
     };
-    const auto want = [&](const std::string& name, const std::function<double()>& measured, const std::string& unit) {
-        if (report.wants(name)) report.note(name, measured(), unit);
+    const auto note_selected = [&](const std::string& name, const std::function<double()>& measured,
+                                   const std::string& unit) {
+        if (report.is_selected(name)) report.note(name, measured(), unit);
     };
-    want(
-        "deferred call, a + b of 16", [&] { return many([&] { (void)(a + b); }); }, "us");
-    want(
-        "deferred call with a graph, a + w", [&] { return many([&] { (void)(a + w); }); }, "us");
-    want(
-        "launched call, a + b of 16", [&] { return many([&] { (void)(a + b).view(); }); }, "us");
+    note_selected(
+        "deferred call, a + b of 16", [&] { return repeated([&] { (void)(a + b); }); }, "us");
+    note_selected(
+        "deferred call with a graph, a + w", [&] { return repeated([&] { (void)(a + w); }); }, "us");
+    note_selected(
+        "launched call, a + b of 16", [&] { return repeated([&] { (void)(a + b).view(); }); }, "us");
     const Tensor rows = randn({16, 16});
-    want(
-        "launched call, matmul of 16 x 16", [&] { return many([&] { (void)matmul(rows, rows).view(); }); }, "us");
-    want(
+    note_selected(
+        "launched call, matmul of 16 x 16", [&] { return repeated([&] { (void)matmul(rows, rows).view(); }); }, "us");
+    note_selected(
         "launched call, the driver's enqueue alone", [&] { return report.ceilings().launch * 1e6; }, "us");
-    want(
+    note_selected(
         "backward node, x + 1", [] { return backward_node(1000); }, "us");
     Lstm lstm;
-    const auto whole = [&](bool by_hand) {
+    const auto loop_time = [&](bool manual) {
         std::vector<double> times;
         for (int round = 0; round < 15; ++round) {
             const auto begin = Clock::now();
-            lstm.step(by_hand);
+            lstm.step(manual);
             default_device().synchronize();
             times.push_back(std::chrono::duration<double>(Clock::now() - begin).count() * 1e3);
         }
         return median(times);
     };
-    want(
-        "LSTM by hand, 20 steps, forward and backward", [&] { return whole(true); }, "ms");
-    want(
-        "LSTM by lstm_cell, 20 steps, forward and backward", [&] { return whole(false); }, "ms");
+    note_selected(
+        "LSTM by hand, 20 steps, forward and backward", [&] { return loop_time(true); }, "ms");
+    note_selected(
+        "LSTM by lstm_cell, 20 steps, forward and backward", [&] { return loop_time(false); }, "ms");
     report.end();
 }
 

@@ -11,17 +11,17 @@ namespace {
 using Tensors = std::vector<Tensor>;
 
 /// Adds the forward case and the same case with backward.
-void add_both(std::vector<FunctionCase>& all, FunctionCase one) {
+void add_both(std::vector<FunctionCase>& all, FunctionCase test_case) {
     const Shape out = [&] {
         const NoGrad none;
-        return one.call(one.inputs).shape();
+        return test_case.call(test_case.inputs).shape();
     }();
-    all.push_back(one);
-    one.name += ", backward";
-    one.inputs.push_back(uniform(out, -1, 1));
-    one.bytes *= 2.5;
-    one.backward = true;
-    all.push_back(std::move(one));
+    all.push_back(test_case);
+    test_case.name += ", backward";
+    test_case.inputs.push_back(uniform(out, -1, 1));
+    test_case.bytes *= 2.5;
+    test_case.backward = true;
+    all.push_back(std::move(test_case));
 }
 
 std::vector<FunctionCase> norms() {
@@ -101,7 +101,7 @@ std::vector<FunctionCase> linear_algebra() {
         const std::string size = " " + std::to_string(batch) + " x " + std::to_string(n);
         const Tensor a = randn({batch, n, n});
         const Tensor definite = matmul(a, transpose(a)) + eye(n) * static_cast<double>(n);
-        const Tensor b = randn({batch, n, 8}), far = a + eye(n) * static_cast<double>(n);
+        const Tensor b = randn({batch, n, 8}), well_conditioned = a + eye(n) * static_cast<double>(n);
         all.push_back({"cholesky" + size,
                        {definite},
                        [](const Tensors& x) { return linalg::cholesky(x[0]); },
@@ -115,19 +115,19 @@ std::vector<FunctionCase> linear_algebra() {
                        0,
                        static_cast<double>(batch * n * n * 8)});
         all.push_back({"solve" + size,
-                       {far, b},
+                       {well_conditioned, b},
                        [](const Tensors& x) { return linalg::solve(x[0], x[1]); },
                        "torch.linalg.solve(x[0], x[1])",
                        0,
                        cubic * 2 / 3});
         all.push_back({"inv" + size,
-                       {far},
+                       {well_conditioned},
                        [](const Tensors& x) { return linalg::inv(x[0]); },
                        "torch.linalg.inv(x[0])",
                        0,
                        cubic * 2});
         all.push_back({"det" + size,
-                       {far * (1.0 / static_cast<double>(n))},
+                       {well_conditioned * (1.0 / static_cast<double>(n))},
                        [](const Tensors& x) { return linalg::det(x[0]); },
                        "torch.linalg.det(x[0])",
                        0,

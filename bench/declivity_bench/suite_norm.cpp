@@ -38,35 +38,35 @@ struct Channel {
 Channel channel_of(const Shape& shape, const std::vector<float>& x, const std::vector<float>& g, std::int64_t c) {
     const std::int64_t plane = shape[2] * shape[3];
     const auto count = static_cast<double>(shape[0] * plane);
-    const auto each = [&](const auto& visit) {
+    const auto for_each = [&](const auto& visit) {
         for (std::int64_t n = 0; n < shape[0]; ++n)
             for (std::int64_t i = 0; i < plane; ++i) visit(static_cast<std::size_t>((n * shape[1] + c) * plane + i));
     };
     Channel out;
-    each([&](std::size_t at) { out.mean += double{x[at]} / count; });
+    for_each([&](std::size_t at) { out.mean += double{x[at]} / count; });
     double variance = 0;
-    each([&](std::size_t at) { variance += (double{x[at]} - out.mean) * (double{x[at]} - out.mean) / count; });
+    for_each([&](std::size_t at) { variance += (double{x[at]} - out.mean) * (double{x[at]} - out.mean) / count; });
     out.scale = 1 / std::sqrt(variance + kEpsilon);
-    each([&](std::size_t at) {
+    for_each([&](std::size_t at) {
         out.g += double{g[at]} / count;
         out.gx += double{g[at]} * (double{x[at]} - out.mean) * out.scale / count;
     });
     return out;
 }
 
-void time_case(Report& report, const Case& one, bool forward) {
-    const std::string name = fmt::format("{} {}", forward ? "forward" : "backward", one.name);
-    if (!report.wants(name)) return;
+void time_case(Report& report, const Case& test_case, bool forward) {
+    const std::string name = fmt::format("{} {}", forward ? "forward" : "backward", test_case.name);
+    if (!report.is_selected(name)) return;
     // Forward reads x for the statistics, then reads and writes it; backward reads x and g twice. Caches may save some
     // of it.
-    const double bytes = 4.0 * static_cast<double>(one.x.numel()) * (forward ? 2 : 3);
-    const Shape channels{one.x[1]};
+    const double bytes = 4.0 * static_cast<double>(test_case.x.numel()) * (forward ? 2 : 3);
+    const Shape channels{test_case.x[1]};
     struct Set {
         Tensor x, out, x_gradient;
     };
     std::vector<Set> sets;
     for (int i = 0; i < sets_for(bytes); ++i)
-        sets.push_back({uniform(one.x, -1, 1), uniform(one.x, -1, 1), full(one.x, NAN)});
+        sets.push_back({uniform(test_case.x, -1, 1), uniform(test_case.x, -1, 1), full(test_case.x, NAN)});
     const Tensor mean = full(channels, 0.0), scale = full(channels, 0.0), weight = full(channels, 1.0),
                  bias = full(channels, 0.0);
     const Tensor running_mean = full(channels, 0.0), running_var = full(channels, 1.0),
@@ -86,11 +86,11 @@ void time_case(Report& report, const Case& one, bool forward) {
     auto x = sets[0].x.to_vector<float>(), out = sets[0].out.to_vector<float>();
     call(0);
     auto written = (forward ? sets[0].out : sets[0].x_gradient).to_vector<float>();
-    const std::int64_t plane = one.x[2] * one.x[3];
+    const std::int64_t plane = test_case.x[2] * test_case.x[3];
     const std::string wrong = wrong_element(written, 10, 1e-5, 1e-5, [&](std::size_t at) {
-        const Channel of = channel_of(one.x, x, out, static_cast<std::int64_t>(at) / plane % one.x[1]);
-        const double normalised = (double{x[at]} - of.mean) * of.scale;
-        return forward ? normalised : of.scale * (double{out[at]} - of.g - normalised * of.gx);
+        const Channel channel = channel_of(test_case.x, x, out, static_cast<std::int64_t>(at) / plane % test_case.x[1]);
+        const double normalised = (double{x[at]} - channel.mean) * channel.scale;
+        return forward ? normalised : channel.scale * (double{out[at]} - channel.g - normalised * channel.gx);
     });
     if (!wrong.empty()) return report.fail(name, wrong);
     const Device device = report.device();
@@ -98,10 +98,11 @@ void time_case(Report& report, const Case& one, bool forward) {
         host_gradient(forward ? 0 : host_x.size(), written);
     std::vector<std::vector<Contender>> peers;
     for (std::size_t i = 0; i < host_x.size(); ++i)
-        peers.push_back(onednn_batch_norm({forward, one.x[0], one.x[1], one.x[2], one.x[3], host_x[i].data(),
-                                           host_out[i].data(), forward ? nullptr : host_gradient[i].data()}));
+        peers.push_back(
+            onednn_batch_norm({forward, test_case.x[0], test_case.x[1], test_case.x[2], test_case.x[3],
+                               host_x[i].data(), host_out[i].data(), forward ? nullptr : host_gradient[i].data()}));
     report.measure({.name = name, .bytes = bytes, .strategy = "batch_norm", .group = forward ? "forward" : "backward"},
-                   {"ours", call, [device] { device.synchronize(); }}, in_turn(peers));
+                   {"ours", call, [device] { device.synchronize(); }}, interleaved(peers));
 }
 
 void run(Report& report) {

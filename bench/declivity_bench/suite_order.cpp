@@ -90,7 +90,7 @@ std::vector<FunctionCase> scans() {
 }
 
 std::vector<FunctionCase> gathers() {
-    const auto rows = [](std::int64_t most, const Shape& shape) { return randint(0, most, shape, {DType::i64}); };
+    const auto rows = [](std::int64_t limit, const Shape& shape) { return randint(0, limit, shape, {DType::i64}); };
     return {
         {"index_select 100000 x 64, 50000",
          {rand({100000, 64}), rows(100000, {50000})},
@@ -128,7 +128,7 @@ std::vector<FunctionCase> gathers() {
 }
 
 std::vector<FunctionCase> scatters() {
-    const auto rows = [](std::int64_t most, const Shape& shape) { return randint(0, most, shape, {DType::i64}); };
+    const auto rows = [](std::int64_t limit, const Shape& shape) { return randint(0, limit, shape, {DType::i64}); };
     return {
         {"index_add 10000 x 64, 100000 rows",
          {zeros({10000, 64}), rows(10000, {100000}), rand({100000, 64})},

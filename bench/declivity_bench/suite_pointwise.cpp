@@ -46,11 +46,11 @@ bool transcendental(Function function) {
     return std::ranges::find(kNames, ops::info(function).name) != kNames.end();
 }
 
-void time_case(Report& report, const ElementwiseCase& one, std::int64_t count) {
-    const ops::FunctionInfo& row = ops::info(one.function);
+void time_case(Report& report, const ElementwiseCase& test_case, std::int64_t count) {
+    const ops::FunctionInfo& row = ops::info(test_case.function);
     if (row.domain != Domain::real && row.domain != Domain::number) return;
     const std::string name = fmt::format("{} of {} M", row.name, count >> 20);
-    if (!report.wants(name)) return;
+    if (!report.is_selected(name)) return;
     const double bytes = 4.0 * static_cast<double>(count) * (row.inputs + 1);
     struct Set {
         std::vector<Tensor> in;
@@ -59,29 +59,29 @@ void time_case(Report& report, const ElementwiseCase& one, std::int64_t count) {
     std::vector<Set> sets(static_cast<std::size_t>(sets_for(bytes)));
     for (Set& set : sets) {
         for (int i = 0; i < row.inputs; ++i)
-            set.in.push_back(uniform({count}, std::max(one.low, -20.0), std::min(one.high, 20.0)));
+            set.in.push_back(uniform({count}, std::max(test_case.low, -20.0), std::min(test_case.high, 20.0)));
         set.out = full({count}, NAN);
     }
-    const std::vector<Scalar> parameters(one.parameters.begin(), one.parameters.end());
+    const std::vector<Scalar> parameters(test_case.parameters.begin(), test_case.parameters.end());
     const auto call = [&](int number) {
         const Set& set = sets[static_cast<std::size_t>(number) % sets.size()];
         std::vector<ops::Expression> in;
         for (const Tensor& tensor : set.in) in.emplace_back(tensor.view());
-        ops::evaluate(ops::Expression::apply(one.function, in, parameters), set.out.view());
+        ops::evaluate(ops::Expression::apply(test_case.function, in, parameters), set.out.view());
     };
     call(0);
     std::vector<std::vector<float>> host;
     for (const Tensor& tensor : sets[0].in) host.push_back(tensor.to_vector<float>());
     const double unit = 0x1p-23;
-    const std::string wrong =
-        wrong_element(sets[0].out.to_vector<float>(), 1000, one.ulps * unit, one.absolute + 1e-37, [&](std::size_t at) {
-            reference::Arguments v{.a = double{host[0][at]}};
-            if (host.size() > 1) v.b = double{host[1][at]};
-            if (host.size() > 2) v.c = double{host[2][at]};
-            if (!one.parameters.empty()) v.p = one.parameters[0];
-            if (one.parameters.size() > 1) v.q = one.parameters[1];
-            return one.value(v);
-        });
+    const std::string wrong = wrong_element(sets[0].out.to_vector<float>(), 1000, test_case.ulps * unit,
+                                            test_case.absolute + 1e-37, [&](std::size_t at) {
+                                                reference::Arguments v{.a = double{host[0][at]}};
+                                                if (host.size() > 1) v.b = double{host[1][at]};
+                                                if (host.size() > 2) v.c = double{host[2][at]};
+                                                if (!test_case.parameters.empty()) v.p = test_case.parameters[0];
+                                                if (test_case.parameters.size() > 1) v.q = test_case.parameters[1];
+                                                return test_case.value(v);
+                                            });
     if (!wrong.empty()) return report.fail(name, wrong);
     host.clear();
     const Device device = report.device();
@@ -90,14 +90,14 @@ void time_case(Report& report, const ElementwiseCase& one, std::int64_t count) {
     report.measure({.name = name,
                     .bytes = bytes,
                     .strategy = "elementwise",
-                    .group = transcendental(one.function) ? "transcendental" : ""},
+                    .group = transcendental(test_case.function) ? "transcendental" : ""},
                    {"ours", call, [device] { device.synchronize(); }}, peers);
 }
 
 /// An optimizer step over parameters of the sizes of ResNet-50's layers, 16 M in total.
 void time_optimizer(Report& report, bool adam) {
     const std::string name = adam ? "adam, 16 M in 64 tensors" : "sgd with momentum, 16 M in 64 tensors";
-    if (!report.wants(name)) return;
+    if (!report.is_selected(name)) return;
     constexpr std::int64_t kTensors = 64, kCount = std::int64_t{1} << 18;
     std::vector<Tensor> parameters;
     for (std::int64_t i = 0; i < kTensors; ++i) {
@@ -128,7 +128,7 @@ void time_optimizer(Report& report, bool adam) {
 
 /// A permuted copy.
 void time_permute(Report& report, const std::string& name, const Shape& shape, const Dims& order) {
-    if (!report.wants(name)) return;
+    if (!report.is_selected(name)) return;
     const double bytes = 8.0 * static_cast<double>(shape.numel());
     std::vector<std::pair<Tensor, ops::View>> sets;
     for (int i = 0; i < sets_for(bytes); ++i) {

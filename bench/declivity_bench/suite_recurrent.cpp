@@ -18,11 +18,12 @@ struct Layer {
 
 /// x, initial hidden and cell state, weights, biases, and the output gradient.
 std::vector<Tensor> inputs_of(const Layer& layer, std::int64_t gates, bool with_cell) {
-    const auto drawn = [&](const Shape& shape) { return uniform(shape, -0.05, 0.05); };
-    std::vector<Tensor> inputs{normal({layer.steps, layer.rows, layer.units}), drawn({layer.rows, layer.units})};
-    if (with_cell) inputs.push_back(drawn({layer.rows, layer.units}));
-    for (int i = 0; i < 2; ++i) inputs.push_back(drawn({gates * layer.units, layer.units}));
-    for (int i = 0; i < 2; ++i) inputs.push_back(drawn({gates * layer.units}));
+    const auto random_weights = [&](const Shape& shape) { return uniform(shape, -0.05, 0.05); };
+    std::vector<Tensor> inputs{normal({layer.steps, layer.rows, layer.units}),
+                               random_weights({layer.rows, layer.units})};
+    if (with_cell) inputs.push_back(random_weights({layer.rows, layer.units}));
+    for (int i = 0; i < 2; ++i) inputs.push_back(random_weights({gates * layer.units, layer.units}));
+    for (int i = 0; i < 2; ++i) inputs.push_back(random_weights({gates * layer.units}));
     inputs.push_back(normal({layer.steps, layer.rows, layer.units}));
     return inputs;
 }

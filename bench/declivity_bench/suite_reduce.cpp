@@ -36,53 +36,53 @@ const std::vector<Case>& cases() {
 }
 
 /// One element of the result at index `at`, in double.
-double element(const Case& one, Reduce kind, const std::vector<float>& x, std::size_t at) {
-    const int rank = one.shape.rank();
+double element(const Case& test_case, Reduce kind, const std::vector<float>& x, std::size_t at) {
+    const int rank = test_case.shape.rank();
     std::vector<std::int64_t> first(static_cast<std::size_t>(rank), 0), counts(static_cast<std::size_t>(rank), 1);
     auto rest = static_cast<std::int64_t>(at);
     for (int axis = rank - 1; axis >= 0; --axis) {
         const auto i = static_cast<std::size_t>(axis);
-        if (std::find(one.axes.begin(), one.axes.end(), axis) != one.axes.end()) {
-            counts[i] = one.shape[axis];
+        if (std::find(test_case.axes.begin(), test_case.axes.end(), axis) != test_case.axes.end()) {
+            counts[i] = test_case.shape[axis];
             continue;
         }
-        first[i] = rest % one.shape[axis];
-        rest /= one.shape[axis];
+        first[i] = rest % test_case.shape[axis];
+        rest /= test_case.shape[axis];
     }
-    double sum = 0, least = std::numeric_limits<double>::infinity(), most = -least, terms = 0;
-    const std::function<void(int, std::int64_t)> visit = [&](int axis, std::int64_t place) {
+    double sum = 0, smallest = std::numeric_limits<double>::infinity(), largest = -smallest, terms = 0;
+    const std::function<void(int, std::int64_t)> visit = [&](int axis, std::int64_t offset) {
         if (axis == rank) {
-            const double value = double{x[static_cast<std::size_t>(place)]};
-            sum += value, least = std::min(least, value), most = std::max(most, value), terms += 1;
+            const double value = double{x[static_cast<std::size_t>(offset)]};
+            sum += value, smallest = std::min(smallest, value), largest = std::max(largest, value), terms += 1;
             return;
         }
         const auto i = static_cast<std::size_t>(axis);
         for (std::int64_t step = 0; step < counts[i]; ++step)
-            visit(axis + 1, place * one.shape[axis] + first[i] + step);
+            visit(axis + 1, offset * test_case.shape[axis] + first[i] + step);
     };
     visit(0, 0);
-    return kind == Reduce::max ? most : kind == Reduce::min ? least : kind == Reduce::mean ? sum / terms : sum;
+    return kind == Reduce::max ? largest : kind == Reduce::min ? smallest : kind == Reduce::mean ? sum / terms : sum;
 }
 
-void time_case(Report& report, const Case& one, Reduce kind) {
-    const std::string name = fmt::format("{} {}", ops::name_of(kind), one.name);
-    if (!report.wants(name)) return;
-    const Shape out_shape = ops::reduced_shape(one.shape, one.axes, false);
-    const double bytes = 4.0 * static_cast<double>(one.shape.numel() + out_shape.numel());
+void time_case(Report& report, const Case& test_case, Reduce kind) {
+    const std::string name = fmt::format("{} {}", ops::name_of(kind), test_case.name);
+    if (!report.is_selected(name)) return;
+    const Shape out_shape = ops::reduced_shape(test_case.shape, test_case.axes, false);
+    const double bytes = 4.0 * static_cast<double>(test_case.shape.numel() + out_shape.numel());
     std::vector<std::pair<Tensor, Tensor>> sets;
-    for (int i = 0; i < sets_for(bytes); ++i) sets.emplace_back(uniform(one.shape, -1, 1), full(out_shape, NAN));
+    for (int i = 0; i < sets_for(bytes); ++i) sets.emplace_back(uniform(test_case.shape, -1, 1), full(out_shape, NAN));
     const auto call = [&](int number) {
         const auto& [x, out] = sets[static_cast<std::size_t>(number) % sets.size()];
-        ops::reduce(kind, x.view(), one.axes, out.view());
+        ops::reduce(kind, x.view(), test_case.axes, out.view());
     };
     call(0);
-    const double terms = static_cast<double>(one.shape.numel()) / static_cast<double>(out_shape.numel());
+    const double terms = static_cast<double>(test_case.shape.numel()) / static_cast<double>(out_shape.numel());
     const double absolute = kind == Reduce::sum    ? 4e-7 * std::sqrt(terms) * 4
                             : kind == Reduce::mean ? 2e-6 / std::sqrt(terms)
                                                    : 0;
     const auto host = sets[0].first.to_vector<float>();
     const std::string wrong = wrong_element(sets[0].second.to_vector<float>(), terms > 1e6 ? 0 : 30, 1e-6, absolute,
-                                            [&](std::size_t at) { return element(one, kind, host, at); });
+                                            [&](std::size_t at) { return element(test_case, kind, host, at); });
     if (!wrong.empty()) return report.fail(name, wrong);
     const Device device = report.device();
     std::vector<Contender> peers;

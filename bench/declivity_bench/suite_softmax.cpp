@@ -30,11 +30,11 @@ constexpr Case kCases[] = {
     {"a vocabulary of 32000", 512, 32000},
 };
 
-void time_case(Report& report, const Case& one, bool logarithm, bool forward) {
-    const std::string name =
-        fmt::format("{} {} {}", logarithm ? "log_softmax" : "softmax", forward ? "forward" : "backward", one.name);
-    if (!report.wants(name)) return;
-    const Shape shape{one.rows, one.columns};
+void time_case(Report& report, const Case& test_case, bool logarithm, bool forward) {
+    const std::string name = fmt::format("{} {} {}", logarithm ? "log_softmax" : "softmax",
+                                         forward ? "forward" : "backward", test_case.name);
+    if (!report.is_selected(name)) return;
+    const Shape shape{test_case.rows, test_case.columns};
     const auto kind = logarithm ? ops::SoftmaxKind::log_softmax : ops::SoftmaxKind::softmax;
     const double bytes = 4.0 * static_cast<double>(shape.numel()) * (forward ? 2 : 3);
     struct Set {
@@ -54,7 +54,7 @@ void time_case(Report& report, const Case& one, bool logarithm, bool forward) {
     call(0);
     auto x = sets[0].x.to_vector<float>(), y = sets[0].y.to_vector<float>(),
          gradient = sets[0].gradient.to_vector<float>();
-    const auto columns = static_cast<std::size_t>(one.columns);
+    const auto columns = static_cast<std::size_t>(test_case.columns);
     const auto written = (forward ? sets[0].y : sets[0].x_gradient).to_vector<float>();
     const std::string wrong = wrong_element(written, 200, 2e-5, 1e-6, [&](std::size_t at) {
         const std::size_t first = at / columns * columns;
@@ -75,10 +75,10 @@ void time_case(Report& report, const Case& one, bool logarithm, bool forward) {
         host_gradient(forward ? 0 : host_x.size(), gradient);
     std::vector<std::vector<Contender>> peers;
     for (std::size_t i = 0; i < host_x.size(); ++i)
-        peers.push_back(onednn_softmax({forward, logarithm, one.rows, one.columns, host_x[i].data(), host_y[i].data(),
-                                        forward ? nullptr : host_gradient[i].data()}));
+        peers.push_back(onednn_softmax({forward, logarithm, test_case.rows, test_case.columns, host_x[i].data(),
+                                        host_y[i].data(), forward ? nullptr : host_gradient[i].data()}));
     report.measure({.name = name, .bytes = bytes, .strategy = "softmax", .group = forward ? "forward" : "backward"},
-                   {"ours", call, [device] { device.synchronize(); }}, in_turn(peers));
+                   {"ours", call, [device] { device.synchronize(); }}, interleaved(peers));
 }
 
 /// The mean loss over all rows, and elements of its gradient, in double.
@@ -109,29 +109,34 @@ struct CrossEntropyReference {
 };
 
 /// The losses of all rows and their mean, or the gradient of the mean.
-void time_cross_entropy(Report& report, const Case& one, bool forward) {
-    const std::string name = fmt::format("cross entropy {} {}", forward ? "forward" : "backward", one.name);
-    if (!report.wants(name)) return;
-    const Shape shape{one.rows, one.columns};
+void time_cross_entropy(Report& report, const Case& test_case, bool forward) {
+    const std::string name = fmt::format("cross entropy {} {}", forward ? "forward" : "backward", test_case.name);
+    if (!report.is_selected(name)) return;
+    const Shape shape{test_case.rows, test_case.columns};
     const double bytes = 4.0 * static_cast<double>(shape.numel()) * (forward ? 1 : 2) +
-                         4.0 * static_cast<double>(one.rows) * (forward ? 4 : 3);
+                         4.0 * static_cast<double>(test_case.rows) * (forward ? 4 : 3);
     struct Set {
         Tensor x, labels, loss, statistics, divisor, x_gradient;
     };
-    std::vector<std::int32_t> labels(static_cast<std::size_t>(one.rows));
+    std::vector<std::int32_t> labels(static_cast<std::size_t>(test_case.rows));
     for (std::size_t i = 0; i < labels.size(); ++i)
-        labels[i] = static_cast<std::int32_t>(i * 7919 % static_cast<std::size_t>(one.columns));
+        labels[i] = static_cast<std::int32_t>(i * 7919 % static_cast<std::size_t>(test_case.columns));
     const Tensor gradient = full({}, 1.0);
     std::vector<Set> sets;
     const ops::CrossEntropy mean{.reduction = ops::LossReduction::mean};
     const auto run_forward = [&](Set& set) {
-        const auto made = ops::cross_entropy(set.x.view(), set.labels.view(), mean);
-        set.loss = Tensor(made.loss), set.statistics = Tensor(made.statistics), set.divisor = Tensor(made.divisor);
+        const auto results = ops::cross_entropy(set.x.view(), set.labels.view(), mean);
+        set.loss = Tensor(results.loss), set.statistics = Tensor(results.statistics),
+        set.divisor = Tensor(results.divisor);
         (void)set.loss.view();
     };
     for (int i = 0; i < sets_for(bytes); ++i) {
-        sets.push_back(
-            {uniform(shape, -3, 3), Tensor::from<std::int32_t>(labels, {one.rows}), {}, {}, {}, full(shape, NAN)});
+        sets.push_back({uniform(shape, -3, 3),
+                        Tensor::from<std::int32_t>(labels, {test_case.rows}),
+                        {},
+                        {},
+                        {},
+                        full(shape, NAN)});
         run_forward(sets.back());
     }
     const auto call = [&](int number) {
@@ -143,7 +148,8 @@ void time_cross_entropy(Report& report, const Case& one, bool forward) {
                            set.x_gradient.view());
     };
     call(0);
-    const CrossEntropyReference reference{static_cast<std::size_t>(one.columns), sets[0].x.to_vector<float>(), labels};
+    const CrossEntropyReference reference{static_cast<std::size_t>(test_case.columns), sets[0].x.to_vector<float>(),
+                                          labels};
     const std::string wrong = forward ? wrong_element(sets[0].loss.to_vector<float>(), 1, 2e-5, 1e-6,
                                                       [&](std::size_t) { return reference.mean(); })
                                       : wrong_element(sets[0].x_gradient.to_vector<float>(), 200, 1e-4, 1e-9,

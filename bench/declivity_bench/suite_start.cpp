@@ -27,9 +27,9 @@ double seconds_to_first_step(const fs::path& folder) {
     const auto begin = std::chrono::steady_clock::now();
     FILE* child = popen(command.c_str(), "r");
     char line[64] = {};
-    const bool said = child != nullptr && std::fgets(line, sizeof line, child) != nullptr;
+    const bool has_line = child != nullptr && std::fgets(line, sizeof line, child) != nullptr;
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    if (child == nullptr || pclose(child) != 0 || !said)
+    if (child == nullptr || pclose(child) != 0 || !has_line)
         throw std::runtime_error("start: the child process failed: " + command);
     return seconds;
 }
@@ -43,7 +43,7 @@ void run(Report& report) {
         fs::create_directories(folder);
         empty.push_back(seconds_to_first_step(folder));
         (void)seconds_to_first_step(folder);
-        for (int again = 0; again < 3; ++again) filled.push_back(seconds_to_first_step(folder));
+        for (int repetition = 0; repetition < 3; ++repetition) filled.push_back(seconds_to_first_step(folder));
     }
     fs::remove_all(folder);
     report.note("first step of mnist, caches empty", median(empty), "s");

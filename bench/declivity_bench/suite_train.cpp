@@ -31,7 +31,7 @@ void run(Report& report) {
     const auto wait = [device] { device.synchronize(); };
     for (const Net& net : nets()) {
         const std::string name = fmt::format("{} batch {}", net.name, net.batch);
-        if (!report.wants(name)) continue;
+        if (!report.is_selected(name)) continue;
         Training training(net, net.batch);
         const auto images_per_second = [&](const Times& times) {
             return static_cast<double>(net.batch) / times.seconds;

@@ -36,7 +36,7 @@ for line in sys.stdin:
     request = json.loads(line)
     try:
         if "load" in request:
-            files = [np.fromfile(one["path"], dtype=one["dtype"]).reshape(one["shape"]) for one in request["load"]]
+            files = [np.fromfile(item["path"], dtype=item["dtype"]).reshape(item["shape"]) for item in request["load"]]
             x = [torch.from_numpy(elements).to(device) for elements in files]
         elif "case" in request:
             code = compile(request["case"], "case", "eval")

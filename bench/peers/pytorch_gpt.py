@@ -56,8 +56,8 @@ models = {}
 def model(*sizes):
     if sizes not in models:
         torch.manual_seed(0)
-        made = GPT(*sizes)
-        models[sizes] = made, torch.optim.AdamW(made.parameters(), lr=1e-4)
+        gpt = GPT(*sizes)
+        models[sizes] = gpt, torch.optim.AdamW(gpt.parameters(), lr=1e-4)
     return models[sizes]
 
 

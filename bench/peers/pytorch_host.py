@@ -9,12 +9,12 @@ import time
 import torch
 
 
-def us_each(calls, one, rounds=41):
+def us_each(calls, call, rounds=41):
     times = []
     for number in range(rounds + 1):
         begin = time.perf_counter()
         for _ in range(calls):
-            one()
+            call()
         if number:
             times.append((time.perf_counter() - begin) * 1e6 / calls)
     return statistics.median(times)

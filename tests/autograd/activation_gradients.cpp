@@ -81,16 +81,16 @@ int launches_of(const std::string& kernel, const std::function<void()>& call) {
 }
 
 /// The gradient with respect to x of a weighted sum of layer(activation(x)).
-/// @param watched a hook sees the gradient between the two
+/// @param with_hook a hook sees the gradient between the two
 std::vector<double> gradient_of(const Tensor& x, const Activation& activation, const Layer& layer,
-                                const Tensor& weights, bool watched, std::vector<double>* seen = nullptr) {
+                                const Tensor& weights, bool with_hook, std::vector<double>* hook_result = nullptr) {
     Tensor leaf = x.clone();
     leaf.set_requires_grad();
     Tensor middle = activation(leaf);
-    if (watched)
-        middle.register_hook([seen](const Tensor& g) {
-            const std::vector<double> there = values(g);
-            if (seen != nullptr) *seen = there;
+    if (with_hook)
+        middle.register_hook([hook_result](const Tensor& g) {
+            const std::vector<double> hook_gradient = values(g);
+            if (hook_result != nullptr) *hook_result = hook_gradient;
             return Tensor();
         });
     sum(layer(middle) * weights).backward();
@@ -111,13 +111,14 @@ TEST_CASE("activation gradients: fused into the layer's backward, the same as un
                 std::vector<double> fused, apart;
                 const int fewer = launches_of(
                     "elementwise", [&] { fused = gradient_of(x, activation.function, c.layer, weights, false); });
-                const int more = launches_of(
+                const int separate_launches = launches_of(
                     "elementwise", [&] { apart = gradient_of(x, activation.function, c.layer, weights, true); });
                 CHECK(difference(fused, apart, tolerance(dtype, 40)) == "");
                 CHECK(std::ranges::any_of(fused, [](double v) { return v != 0; }));
                 // Gradients of max pooling have fewer elements, and as many launches.
-                const bool within = std::string(c.name) == "conv2d" || std::string(c.name) == "linear";
-                if (ops::fuses() && within && activation.name != std::string("times")) CHECK(fewer == more - 1);
+                const bool fuses_activation = std::string(c.name) == "conv2d" || std::string(c.name) == "linear";
+                if (ops::fuses() && fuses_activation && activation.name != std::string("times"))
+                    CHECK(fewer == separate_launches - 1);
                 if (dtype == DType::f64 && activation.name != std::string("relu"))
                     CHECK(gradient_difference([&](const auto& in) { return c.layer(activation.function(in[0])); },
                                               {x}) == "");
@@ -127,47 +128,47 @@ TEST_CASE("activation gradients: fused into the layer's backward, the same as un
 
 TEST_CASE("activation gradients: a hook between them sees the gradient there") {
     const Tensor weight = random_tensor({5, 7}, 1), x = random_tensor({3, 7}, 2), weights = random_tensor({3, 5}, 3);
-    std::vector<double> wanted(21), w = values(weight), g = values(weights);
+    std::vector<double> expected(21), w = values(weight), g = values(weights);
     for (std::size_t i = 0; i < 3; ++i)
         for (std::size_t k = 0; k < 7; ++k)
-            for (std::size_t j = 0; j < 5; ++j) wanted[i * 7 + k] += g[i * 5 + j] * w[j * 7 + k];
-    std::vector<double> seen;
+            for (std::size_t j = 0; j < 5; ++j) expected[i * 7 + k] += g[i * 5 + j] * w[j * 7 + k];
+    std::vector<double> hook_result;
     gradient_of(
         x, [](const Tensor& t) { return relu(t); }, [&](const Tensor& t) { return linear(t, weight); }, weights, true,
-        &seen);
-    CHECK(difference(seen, wanted, tolerance(DType::f32, 5)) == "");
+        &hook_result);
+    CHECK(difference(hook_result, expected, tolerance(DType::f32, 5)) == "");
 
     Tensor leaf = x.clone();
     leaf.set_requires_grad();
     const Tensor middle = relu(leaf);
     const auto both = grad({sum(linear(middle, weight) * weights)}, {middle, leaf});
-    CHECK(difference(both[0], wanted, tolerance(DType::f32, 5)) == "");
-    const std::vector<double> made = values(middle);
-    for (std::size_t i = 0; i < wanted.size(); ++i) wanted[i] = made[i] > 0 ? wanted[i] : 0;
-    CHECK(difference(both[1], wanted, tolerance(DType::f32, 5)) == "");
+    CHECK(difference(both[0], expected, tolerance(DType::f32, 5)) == "");
+    const std::vector<double> activations = values(middle);
+    for (std::size_t i = 0; i < expected.size(); ++i) expected[i] = activations[i] > 0 ? expected[i] : 0;
+    CHECK(difference(both[1], expected, tolerance(DType::f32, 5)) == "");
 }
 
 TEST_CASE("activation gradients: of a value with several uses") {
     const Tensor weight = random_tensor({7, 7}, 1), x = random_tensor({3, 7}, 2);
-    const auto gradient = [&](bool watched) {
+    const auto gradient = [&](bool with_hook) {
         return gradient_of(
             x, [](const Tensor& t) { return tanh(t); },
             [&](const Tensor& t) { return linear(t, weight) + t * linear(t, weight); }, random_tensor({3, 7}, 3),
-            watched);
+            with_hook);
     };
     CHECK(difference(gradient(false), gradient(true), tolerance(DType::f32, 40)) == "");
     const Tensor last = random_tensor({3, 7}, 4);
-    const auto by_graph = [&](bool again) {
+    const auto gradient_of_graph = [&](bool backward_twice) {
         Tensor leaf = x.clone();
         leaf.set_requires_grad();
         const Tensor y = sum(linear(relu(leaf), weight) * last);
-        y.backward({}, again);
-        if (again) y.backward();
+        y.backward({}, backward_twice);
+        if (backward_twice) y.backward();
         return values(leaf.grad());
     };
-    std::vector<double> twice = by_graph(false);
-    for (double& v : twice) v *= 2;
-    CHECK(by_graph(true) == twice);
+    std::vector<double> doubled = gradient_of_graph(false);
+    for (double& v : doubled) v *= 2;
+    CHECK(gradient_of_graph(true) == doubled);
 }
 
 TEST_CASE("activation gradients: overwritten maxima are not needed") {

@@ -22,7 +22,7 @@ using namespace declivity::test;
 namespace {
 
 /// The identity as a custom function that moves no data and saves its input.
-CustomFunction same() {
+CustomFunction identity_function() {
     return {.name = "same",
             .forward = [](const std::vector<Tensor>& in) { return std::vector{in[0].detach()}; },
             .backward = [](const std::vector<Tensor>&, const std::vector<Tensor>&,
@@ -66,11 +66,11 @@ TEST_CASE("backward: of a leaf itself") {
     CHECK(values(x.grad()) == Values{1});
     // The grad is accumulated in place by the next backward, so it must not be the tensor that was passed in.
     Tensor y = leaf({1, 2}, {2});
-    const Tensor given = tensor({5, 6}, {2});
-    y.backward(given);
-    y.backward(given);
+    const Tensor out_gradient = tensor({5, 6}, {2});
+    y.backward(out_gradient);
+    y.backward(out_gradient);
     CHECK(values(y.grad()) == Values{10, 12});
-    CHECK(values(given) == Values{5, 6});
+    CHECK(values(out_gradient) == Values{5, 6});
 }
 
 TEST_CASE("backward: gradients of two calls accumulate until zero_grad") {
@@ -96,12 +96,12 @@ TEST_CASE("backward: gradients of two calls accumulate until zero_grad") {
 
 TEST_CASE("backward: leaves with the same gradient have separate memory") {
     Tensor a = leaf({1, 2}, {2}), b = leaf({3, 4}, {2});
-    const Tensor given = tensor({5, 6}, {2});
-    (a + b).backward(given);
+    const Tensor out_gradient = tensor({5, 6}, {2});
+    (a + b).backward(out_gradient);
     CHECK(values(a.grad()) == Values{5, 6});
     a.grad().fill_(0);
     CHECK(values(b.grad()) == Values{5, 6});
-    CHECK(values(given) == Values{5, 6});
+    CHECK(values(out_gradient) == Values{5, 6});
     // A broadcast gradient is materialised.
     Tensor c = leaf({1, 2}, {2});
     sum(c).backward();
@@ -138,7 +138,7 @@ TEST_CASE("backward: a value used twice") {
 TEST_CASE("backward: each node is visited once, after all nodes that depend on it") {
     // Twenty-five squarings as products of a value with itself: 2^25 paths.
     int calls = 0;
-    CustomFunction counting = same();
+    CustomFunction counting = identity_function();
     counting.backward = [&calls](const auto&, const auto&, const std::vector<Tensor>& g) {
         ++calls;
         return g;
@@ -202,9 +202,9 @@ TEST_CASE("backward: releases the saved tensors of a used graph") {
     {
         const auto token = std::make_shared<int>(1);
         alive = token;
-        CustomFunction holds = same();
-        holds.backward = [token](const auto&, const auto&, const std::vector<Tensor>& g) { return g; };
-        y = sum(holds({x})[0]);
+        CustomFunction holding_function = identity_function();
+        holding_function.backward = [token](const auto&, const auto&, const std::vector<Tensor>& g) { return g; };
+        y = sum(holding_function({x})[0]);
     }
     CHECK_FALSE(alive.expired());
     y.backward({}, true);
@@ -225,7 +225,7 @@ TEST_CASE("backward: a chain of a hundred thousand calls, backward and destructi
     }
     {
         // Each node saves a tensor that owns the node before it, like a product.
-        const CustomFunction function = same();
+        const CustomFunction function = identity_function();
         Tensor y = x;
         for (int i = 0; i < length; ++i) y = function({y})[0];
         x.zero_grad();
@@ -236,7 +236,7 @@ TEST_CASE("backward: a chain of a hundred thousand calls, backward and destructi
     {
         // Never differentiated, and destroyed by a thread with a small stack.
         Tensor y = x;
-        const CustomFunction function = same();
+        const CustomFunction function = identity_function();
         for (int i = 0; i < length; ++i) y = function({y})[0];
         std::thread([last = std::move(y)]() mutable { last = Tensor(); }).join();
     }
@@ -278,12 +278,12 @@ TEST_CASE("backward: errors") {
 
 TEST_CASE("requires_grad: floating leaves only") {
     for (const DType dtype : {DType::i8, DType::u8, DType::i32, DType::i64, DType::boolean}) {
-        Tensor whole = zeros({2}, {dtype});
+        Tensor tensor_of_dtype = zeros({2}, {dtype});
         const std::string message =
             "set_requires_grad: expected f32, f64, f16 or bf16, got " + std::string(name_of(dtype));
-        CHECK_THROWS_WITH_AS(whole.set_requires_grad(), message.c_str(), TypeError);
-        CHECK_NOTHROW(whole.set_requires_grad(false));
-        CHECK_FALSE(whole.requires_grad());
+        CHECK_THROWS_WITH_AS(tensor_of_dtype.set_requires_grad(), message.c_str(), TypeError);
+        CHECK_NOTHROW(tensor_of_dtype.set_requires_grad(false));
+        CHECK_FALSE(tensor_of_dtype.requires_grad());
     }
     Tensor x = leaf({1.5, 2.5}, {2});
     Tensor y = exp(x);
@@ -317,9 +317,9 @@ TEST_CASE("grad: of chosen inputs, leaving every .grad unchanged") {
         CHECK_FALSE(a.grad().defined());
         CHECK_FALSE(b.grad().defined());
         // Several outputs: the gradients of their sum, weighted if weights are given.
-        const auto of_two =
+        const auto results_of_two =
             grad({y, h}, {a}, {.output_gradients = {{}, tensor({1, 10}, {2}, dtype)}, .retain_graph = true});
-        CHECK(values(of_two[0]) == Values{18 + 3, 64 + 40});
+        CHECK(values(results_of_two[0]) == Values{18 + 3, 64 + 40});
         CHECK(values(grad({h}, {h}, {.output_gradients = {tensor({7, 8}, {2}, dtype)}, .retain_graph = true})[0]) ==
               Values{7, 8});
         CHECK(values(grad({sum(a)}, {a})[0]) == Values{1, 1});
@@ -334,7 +334,7 @@ TEST_CASE("grad: of chosen inputs, leaving every .grad unchanged") {
 
 TEST_CASE("grad: visits only the paths to the inputs") {
     int calls = 0;
-    CustomFunction counting = same();
+    CustomFunction counting = identity_function();
     counting.backward = [&calls](const auto&, const auto&, const std::vector<Tensor>& g) {
         ++calls;
         return g;
@@ -349,21 +349,22 @@ TEST_CASE("grad: visits only the paths to the inputs") {
 }
 
 TEST_CASE("grad: a gradient function is told which gradients are needed") {
-    std::vector<bool> asked;
-    const auto product = [&asked](const Tensor& x, const Tensor& y, const Tensor& z) {
+    std::vector<bool> needs_gradient;
+    const auto product = [&needs_gradient](const Tensor& x, const Tensor& y, const Tensor& z) {
         const Tensor out = (x * y * z).detach();
-        return attach_backward("product", {x, y, z}, out.view(), [&asked, x, y, z](const GradientContext& context) {
-            asked = {context.needs(0), context.needs(1), context.needs(2)};
-            const Tensor& g = context.gradient();
-            return std::vector{g * y * z, g * x * z, g * x * y};
-        });
+        return attach_backward("product", {x, y, z}, out.view(),
+                               [&needs_gradient, x, y, z](const GradientContext& context) {
+                                   needs_gradient = {context.needs(0), context.needs(1), context.needs(2)};
+                                   const Tensor& g = context.gradient();
+                                   return std::vector{g * y * z, g * x * z, g * x * y};
+                               });
     };
     Tensor a = leaf({2}, {1}), b = leaf({3}, {1});
     const Tensor constant = tensor({5}, {1});
     CHECK(values(grad({product(a, b, constant)}, {b})[0]) == Values{10});
-    CHECK(asked == std::vector<bool>{false, true, false});
+    CHECK(needs_gradient == std::vector<bool>{false, true, false});
     product(a, b, constant).backward();
-    CHECK(asked == std::vector<bool>{true, true, false});
+    CHECK(needs_gradient == std::vector<bool>{true, true, false});
     CHECK(values(a.grad()) == Values{15});
 }
 
@@ -458,11 +459,11 @@ TEST_CASE("no_grad: disables the autograd graph") {
 
 TEST_CASE("detach: the same memory, outside of the graph") {
     Tensor x = leaf({1, 2}, {2});
-    const Tensor y = x * 3, cut = y.detach();
-    CHECK(cut.view().buffer == y.view().buffer);
-    CHECK_FALSE(cut.requires_grad());
-    CHECK(cut.is_leaf());
-    sum(y * cut).backward();
+    const Tensor y = x * 3, detached = y.detach();
+    CHECK(detached.view().buffer == y.view().buffer);
+    CHECK_FALSE(detached.requires_grad());
+    CHECK(detached.is_leaf());
+    sum(y * detached).backward();
     CHECK(values(x.grad()) == Values{9, 18});  // not twice that
     CHECK_FALSE(x.detach().requires_grad());
     CHECK(x.requires_grad());
@@ -480,22 +481,22 @@ TEST_CASE("casts: differentiable between f32 and f64") {
     sum(y * y).backward();
     CHECK(x.grad().dtype() == DType::f32);
     CHECK(values(x.grad()) == Values{2, 4});
-    Tensor wide = leaf({3}, {1}, DType::f64);
-    const Tensor twice = grad({square(wide.to(DType::f32))}, {wide}, {.create_graph = false})[0];
-    CHECK(twice.dtype() == DType::f64);
-    CHECK(values(twice) == Values{6});
+    Tensor x_f64 = leaf({3}, {1}, DType::f64);
+    const Tensor gradient = grad({square(x_f64.to(DType::f32))}, {x_f64}, {.create_graph = false})[0];
+    CHECK(gradient.dtype() == DType::f64);
+    CHECK(values(gradient) == Values{6});
 }
 
 TEST_CASE("to another device: the gradient comes back") {
     Tensor x = leaf({1, 2, 3}, {3});
     const Device other = fresh_device();
-    const Tensor there = x.to(other);
-    CHECK(there.device() == other);
-    CHECK(values(there) == Values{1, 2, 3});
-    sum(there * there).backward();
+    const Tensor moved = x.to(other);
+    CHECK(moved.device() == other);
+    CHECK(values(moved) == Values{1, 2, 3});
+    sum(moved * moved).backward();
     CHECK(x.grad().device() == device());
     CHECK(values(x.grad()) == Values{2, 4, 6});
-    CHECK_THROWS_AS(x + there, DeviceError);
+    CHECK_THROWS_AS(x + moved, DeviceError);
 }
 
 // ---- hooks
@@ -504,24 +505,24 @@ TEST_CASE("hooks: see each gradient once, completely accumulated, and may replac
     for (const DType dtype : floats()) {
         Tensor x = leaf({1, 2}, {2}, dtype);
         Tensor h = x * 3;
-        std::vector<Values> seen;
-        const auto note = [&seen](const Tensor& g) {
-            seen.push_back(values(g));
+        std::vector<Values> hook_gradients;
+        const auto record_gradient = [&hook_gradients](const Tensor& g) {
+            hook_gradients.push_back(values(g));
             return Tensor();
         };
-        x.register_hook(note);
-        h.register_hook(note);
+        x.register_hook(record_gradient);
+        h.register_hook(record_gradient);
         sum(h + h * h).backward();  // dh = 1 + 2 h
-        CHECK(seen == std::vector<Values>{{7, 13}, {21, 39}});
+        CHECK(hook_gradients == std::vector<Values>{{7, 13}, {21, 39}});
         CHECK(values(x.grad()) == Values{21, 39});
 
         x.zero_grad();
-        seen.clear();
+        hook_gradients.clear();
         Tensor k = x * 3;
         k.register_hook([](const Tensor& g) { return g * 10; });
-        k.register_hook(note);  // sees the result of the previous hook
+        k.register_hook(record_gradient);  // sees the result of the previous hook
         sum(k).backward();
-        CHECK(seen == std::vector<Values>{{10, 10}, {30, 30}});
+        CHECK(hook_gradients == std::vector<Values>{{10, 10}, {30, 30}});
         CHECK(values(x.grad()) == Values{30, 30});
     }
 }
@@ -578,7 +579,7 @@ TEST_CASE("hooks: may remove themselves; their results must match") {
 TEST_CASE("autograd: several threads build and differentiate their own graphs with shared leaves") {
     const Tensor w = leaf({1, 2, 3}, {3});
     std::vector<Values> found(4);
-    const auto faults = in_threads(4, [&](int number) -> std::string {
+    const auto faults = run_in_threads(4, [&](int number) -> std::string {
         for (int round = 0; round < 20; ++round)
             found[static_cast<std::size_t>(number)] = values(grad({sum(w * w * number)}, {w})[0]);
         return "";

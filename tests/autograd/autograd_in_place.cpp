@@ -18,19 +18,19 @@ using namespace declivity::test;
 TEST_CASE("in place: leaves that require a gradient are not written, and shapes must match") {
     Tensor x = leaf({1, 2}, {2});
     Tensor plain = tensor({5, 6}, {2});
-    const std::string rest =
+    const std::string message_end =
         ": expected a tensor that does not require a gradient, got one of shape [2] that requires a gradient; "
         "write "
         "under "
         "NoGrad, or to a detach()ed clone";
-    CHECK_THROWS_WITH_AS(x.fill_(1), ("fill_" + rest).c_str(), ValueError);
-    CHECK_THROWS_WITH_AS(x.zero_(), ("zero_" + rest).c_str(), ValueError);
-    CHECK_THROWS_WITH_AS(x.mul_(2), ("mul_" + rest).c_str(), ValueError);
-    CHECK_THROWS_WITH_AS(x.mul_(plain), ("mul_" + rest).c_str(), ValueError);
-    CHECK_THROWS_WITH_AS(x.add_(plain), ("add_" + rest).c_str(), ValueError);
-    CHECK_THROWS_WITH_AS(x.sub_(plain), ("sub_" + rest).c_str(), ValueError);
-    CHECK_THROWS_WITH_AS(x.div_(plain), ("div_" + rest).c_str(), ValueError);
-    CHECK_THROWS_WITH_AS(x.copy_(plain), ("copy_" + rest).c_str(), ValueError);
+    CHECK_THROWS_WITH_AS(x.fill_(1), ("fill_" + message_end).c_str(), ValueError);
+    CHECK_THROWS_WITH_AS(x.zero_(), ("zero_" + message_end).c_str(), ValueError);
+    CHECK_THROWS_WITH_AS(x.mul_(2), ("mul_" + message_end).c_str(), ValueError);
+    CHECK_THROWS_WITH_AS(x.mul_(plain), ("mul_" + message_end).c_str(), ValueError);
+    CHECK_THROWS_WITH_AS(x.add_(plain), ("add_" + message_end).c_str(), ValueError);
+    CHECK_THROWS_WITH_AS(x.sub_(plain), ("sub_" + message_end).c_str(), ValueError);
+    CHECK_THROWS_WITH_AS(x.div_(plain), ("div_" + message_end).c_str(), ValueError);
+    CHECK_THROWS_WITH_AS(x.copy_(plain), ("copy_" + message_end).c_str(), ValueError);
     CHECK_THROWS_WITH_AS(plain.add_(ones({3, 2})), "add_: expected a shape that broadcasts to [2], got [3, 2]",
                          ShapeError);
     CHECK_THROWS_WITH_AS(plain.copy_(ones({1, 2})), "copy_: expected the source of shape [2], got [1, 2]", ShapeError);

@@ -42,33 +42,34 @@ struct Outcome {
     ops::RandomPosition random;
 };
 
-enum class How { plain, checkpointed, nested };
+enum class Mode { plain, checkpointed, nested };
 
 /// Loss, gradients and statistics of two steps of a network whose middle blocks share a weight with layers outside of
 /// them.
-Outcome train(How how) {
+Outcome train(Mode mode) {
     manual_seed(7);
     Block one(4), two(4);
     Tensor weight = random_tensor({4, 4, 1, 1}, 3).set_requires_grad(),
            x = random_tensor({3, 4, 7, 5}, 4).set_requires_grad();
     Outcome out;
-    const auto block = [&](Block& which, const Tensor& in) { return which(conv2d(in, weight)); };
+    const auto block = [&](Block& block_module, const Tensor& in) { return block_module(conv2d(in, weight)); };
     const auto both = [&](const Tensor& in) {
-        const Tensor between =
-            how == How::nested ? checkpoint([&](const Tensor& t) { return block(one, t); }, in) : block(one, in);
-        return block(two, between) + between;
+        const Tensor first_result =
+            mode == Mode::nested ? checkpoint([&](const Tensor& t) { return block(one, t); }, in) : block(one, in);
+        return block(two, first_result) + first_result;
     };
     for (int step = 0; step < 2; ++step) {
         const Tensor in = conv2d(x, weight) * 2.0;
-        const Tensor middle = how == How::plain ? both(in) : checkpoint(both, in);
+        const Tensor middle = mode == Mode::plain ? both(in) : checkpoint(both, in);
         const Tensor loss = mean(square(conv2d(middle, weight) + in));
         loss.backward();
         out.values.push_back(loss.to_vector<float>());
     }
     for (const Tensor& tensor : {x, weight}) out.values.push_back(tensor.grad().to_vector<float>());
-    for (Block* which : {&one, &two}) {
-        for (const auto& parameter : which->parameters()) out.values.push_back(parameter.grad().to_vector<float>());
-        for (const auto& [name, tensor] : which->named_buffers())
+    for (Block* block_module : {&one, &two}) {
+        for (const auto& parameter : block_module->parameters())
+            out.values.push_back(parameter.grad().to_vector<float>());
+        for (const auto& [name, tensor] : block_module->named_buffers())
             if (tensor.dtype() == DType::f32) out.values.push_back(tensor.to_vector<float>());
     }
     out.random = ops::random_position(x.device());
@@ -78,11 +79,11 @@ Outcome train(How how) {
 }  // namespace
 
 TEST_CASE("checkpoint: losses, gradients, running statistics and random numbers are identical bit for bit") {
-    const Outcome plain = train(How::plain);
+    const Outcome plain = train(Mode::plain);
     CHECK(plain.values.size() >= 14);
-    for (const How how : {How::checkpointed, How::nested}) {
-        CAPTURE(static_cast<int>(how));
-        const Outcome other = train(how);
+    for (const Mode mode : {Mode::checkpointed, Mode::nested}) {
+        CAPTURE(static_cast<int>(mode));
+        const Outcome other = train(mode);
         CHECK(other.values == plain.values);
         CHECK(other.random.offset == plain.random.offset);
     }
@@ -94,9 +95,9 @@ TEST_CASE("checkpoint: grad() of tensors within it, and double backward") {
                  w = random_tensor({5, 3}, 2, DType::f64).set_requires_grad();
     const Tensor unused = random_tensor({2}, 3, DType::f64).set_requires_grad();
     const auto function = [&](const Tensor& in) { return in * in * w + w * w * 0.5; };
-    const auto wanted = grad({sum(function(x) * x)}, {w, x});
+    const auto expected = grad({sum(function(x) * x)}, {w, x});
     const auto got = grad({sum(checkpoint(function, x) * x)}, {w, x});
-    for (std::size_t i = 0; i < 2; ++i) CHECK(got[i].to_vector<double>() == wanted[i].to_vector<double>());
+    for (std::size_t i = 0; i < 2; ++i) CHECK(got[i].to_vector<double>() == expected[i].to_vector<double>());
     CHECK_THROWS_AS(grad({sum(checkpoint(function, x))}, {unused}), ValueError);
     CHECK(values(grad({sum(checkpoint(function, x))}, {w})[0]) == values(grad({sum(function(x))}, {w})[0]));
 
@@ -131,19 +132,21 @@ TEST_CASE("checkpoint: several tensors, some without gradients") {
 
 TEST_CASE("checkpoint: duplicate inputs, leaves and results give the same bits") {
     const Tensor a = random_tensor({300}, 1).set_requires_grad(), w = random_tensor({300}, 2).set_requires_grad();
-    const auto gradients = [&](const std::vector<Tensor>& of) {
+    const auto gradients = [&](const std::vector<Tensor>& function_inputs) {
         std::vector<std::vector<float>> out;
-        for (const Tensor& tensor : grad({sum(of[0] * of[1] * 0.3 + of[2] * of[3])}, {a, w}))
+        for (const Tensor& tensor :
+             grad({sum(function_inputs[0] * function_inputs[1] * 0.3 + function_inputs[2] * function_inputs[3])},
+                  {a, w}))
             out.push_back(tensor.to_vector<float>());
         return out;
     };
     const auto check = [&](const std::function<std::vector<Tensor>(const std::vector<Tensor>&)>& function) {
-        const auto with = [&](bool checkpointed) {
+        const auto gradients_with = [&](bool checkpointed) {
             const Tensor x = tanh(a * 1.7);
             const auto out = checkpointed ? checkpoint(function, std::vector{x}) : function({x});
             return gradients({out[0], out[1], x * 0.7, out[2]});
         };
-        CHECK(with(true) == with(false));
+        CHECK(gradients_with(true) == gradients_with(false));
     };
     check([&](const std::vector<Tensor>& in) { return std::vector{in[0], in[0] * w, w}; });
     check([&](const std::vector<Tensor>& in) {

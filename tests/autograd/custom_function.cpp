@@ -31,7 +31,7 @@ CustomFunction product_and_sum() {
 }
 
 /// A function whose backward returns the given gradients.
-CustomFunction gives(std::vector<Tensor> gradients) {
+CustomFunction returning(std::vector<Tensor> gradients) {
     CustomFunction out = product_and_sum();
     out.name = "gives";
     out.backward = [gradients = std::move(gradients)](const auto&, const auto&, const auto&) { return gradients; };
@@ -115,7 +115,7 @@ TEST_CASE("custom function: inputs without gradient, and integer outputs") {
     CHECK(values(x.grad()) == Values{1, 0, 2});
     // An undefined gradient is no gradient.
     Tensor a = leaf({1, 2}, {2}), b = leaf({3, 4}, {2});
-    sum(gives({ones({2}), Tensor()})({a, b})[0]).backward();
+    sum(returning({ones({2}), Tensor()})({a, b})[0]).backward();
     CHECK(values(a.grad()) == Values{1, 1});
     CHECK_FALSE(b.grad().defined());
 }
@@ -123,7 +123,7 @@ TEST_CASE("custom function: inputs without gradient, and integer outputs") {
 TEST_CASE("custom function: errors name it") {
     Tensor a = leaf({1, 2}, {2}), b = leaf({3, 4}, {2});
     const auto backward_of = [&](std::vector<Tensor> gradients) {
-        sum(gives(std::move(gradients))({a, b})[0]).backward();
+        sum(returning(std::move(gradients))({a, b})[0]).backward();
     };
     CHECK_THROWS_WITH_AS(backward_of({ones({2})}), "backward of gives: expected 2 gradients, one for each input, got 1",
                          ValueError);
@@ -138,19 +138,19 @@ TEST_CASE("custom function: errors name it") {
     CHECK_THROWS_WITH_AS(backward_of({ones({2}, {DType::i32}), ones({2})}),
                          "backward of gives, input 0: expected a gradient of type f32, got i32", TypeError);
     CHECK_FALSE(a.grad().defined());
-    CustomFunction nothing = product_and_sum();
-    nothing.forward = [](const auto& in) { return std::vector{in[0] + 1, Tensor()}; };
-    CHECK_THROWS_WITH_AS(nothing({a, b}), "product_and_sum: expected tensors from forward, got an undefined one",
-                         ValueError);
-    CustomFunction half = product_and_sum();
-    half.forward = {};
-    CHECK_THROWS_WITH_AS(half({a, b}), "product_and_sum: expected the functions forward and backward, got no forward",
-                         ValueError);
-    half = product_and_sum();
-    half.backward = {};
-    CHECK_THROWS_WITH_AS(half({a, b}), "product_and_sum: expected the functions forward and backward, got no backward",
-                         ValueError);
-    CHECK_NOTHROW((void)half({a.detach(), b.detach()}));  // not needed
+    CustomFunction undefined_forward = product_and_sum();
+    undefined_forward.forward = [](const auto& in) { return std::vector{in[0] + 1, Tensor()}; };
+    CHECK_THROWS_WITH_AS(undefined_forward({a, b}),
+                         "product_and_sum: expected tensors from forward, got an undefined one", ValueError);
+    CustomFunction incomplete = product_and_sum();
+    incomplete.forward = {};
+    CHECK_THROWS_WITH_AS(incomplete({a, b}),
+                         "product_and_sum: expected the functions forward and backward, got no forward", ValueError);
+    incomplete = product_and_sum();
+    incomplete.backward = {};
+    CHECK_THROWS_WITH_AS(incomplete({a, b}),
+                         "product_and_sum: expected the functions forward and backward, got no backward", ValueError);
+    CHECK_NOTHROW((void)incomplete({a.detach(), b.detach()}));  // not needed
     // An exception thrown in between is passed on unchanged.
     CustomFunction fails = product_and_sum();
     fails.backward = [](const auto&, const auto&, const auto&) -> std::vector<Tensor> {

@@ -38,12 +38,12 @@ struct Log {
         });
         return result;
     }
-    int whole(const char* name, Tensor leaf) {
+    int watch_leaf(const char* name, Tensor leaf) {
         return leaf.register_post_accumulate_grad_hook([this, name](Tensor&) { names.emplace_back(name); });
     }
     std::string take() {
         std::string all;
-        for (const std::string& one : std::exchange(names, {})) all += (all.empty() ? "" : ", ") + one;
+        for (const std::string& hook : std::exchange(names, {})) all += (all.empty() ? "" : ", ") + hook;
         return all;
     }
 };
@@ -53,7 +53,8 @@ struct Log {
 TEST_CASE("leaf hooks: called after the last use, before older nodes") {
     Log log;
     const Tensor a = leaf(1), b = leaf(2), c = leaf(3), both = leaf(4);
-    for (const auto& [name, which] : {std::pair{"a", a}, {"b", b}, {"c", c}, {"both", both}}) log.whole(name, which);
+    for (const auto& [name, leaf_tensor] : {std::pair{"a", a}, {"b", b}, {"c", c}, {"both", both}})
+        log.watch_leaf(name, leaf_tensor);
     const auto loss = [&] {
         const Tensor one = log.passing("one", a * both);
         const Tensor two = log.passing("two", tanh(one * b));
@@ -74,12 +75,12 @@ TEST_CASE("leaf hooks: called after the last use, before older nodes") {
     const Values before = values(c.grad());
     loss().backward();
     CHECK(log.take() == "gradient of c, c, two, b, one, a, both");
-    Values wanted = before;
-    for (double& value : wanted) value *= 3;
-    CHECK(difference(c.grad(), wanted, {1e-6, 1e-6}) == "");
+    Values expected = before;
+    for (double& value : expected) value *= 3;
+    CHECK(difference(c.grad(), expected, {1e-6, 1e-6}) == "");
     // The scalar may be the leaf.
     const Tensor scalar = leaf(5, {});
-    log.whole("scalar", scalar);
+    log.watch_leaf("scalar", scalar);
     scalar.backward();
     CHECK(log.take() == "scalar");
 }
@@ -87,8 +88,8 @@ TEST_CASE("leaf hooks: called after the last use, before older nodes") {
 TEST_CASE("leaf hooks: functions without a gradient delay nothing") {
     Log log;
     const Tensor w = leaf(1), v = leaf(2);
-    log.whole("w", w);
-    log.whole("v", v);
+    log.watch_leaf("w", w);
+    log.watch_leaf("v", v);
     const CustomFunction stops{
         .name = "stops",
         .forward = [](const std::vector<Tensor>& in) { return std::vector{in[0] + in[1]}; },
@@ -97,8 +98,8 @@ TEST_CASE("leaf hooks: functions without a gradient delay nothing") {
                 return std::vector{g[0], Tensor()};
             }};
     const Tensor oldest = log.passing("oldest", v * 2.0);
-    const Tensor unseen = tanh(w * 3.0);  // is never visited
-    const Tensor youngest = stops({oldest, unseen})[0];
+    const Tensor without_hook = tanh(w * 3.0);  // is never visited
+    const Tensor youngest = stops({oldest, without_hook})[0];
     sum(youngest * w).backward();
     CHECK(log.take() == "w, oldest, v");
     CHECK(difference(w.grad(), values(youngest), {1e-6, 1e-6}) == "");
@@ -109,30 +110,30 @@ TEST_CASE("leaf hooks: functions without a gradient delay nothing") {
 
 TEST_CASE("leaf hooks: see the accumulated grad; not called by grad(); called again with retain_graph") {
     Tensor w = leaf(1);
-    std::vector<Values> seen;
-    const int number = w.register_post_accumulate_grad_hook([&](Tensor& which) {
-        CHECK(which.state() == w.state());
+    std::vector<Values> hook_gradients;
+    const int number = w.register_post_accumulate_grad_hook([&](Tensor& leaf_tensor) {
+        CHECK(leaf_tensor.state() == w.state());
         CHECK_FALSE(grad_enabled());
-        seen.push_back(values(which.grad()));
+        hook_gradients.push_back(values(leaf_tensor.grad()));
     });
     const Tensor loss = sum(w * 2.0);
     (void)grad({loss}, {w}, {.retain_graph = true});
-    CHECK(seen.empty());
+    CHECK(hook_gradients.empty());
     loss.backward({}, true);
-    const Tensor kept = w.grad();
+    const Tensor gradient = w.grad();
     loss.backward();
-    CHECK(seen == std::vector<Values>{Values(5, 2), Values(5, 4)});
-    CHECK(values(kept) == Values(5, 4));  // added in place
+    CHECK(hook_gradients == std::vector<Values>{Values(5, 2), Values(5, 4)});
+    CHECK(values(gradient) == Values(5, 4));  // added in place
     w.remove_hook(number);
     w.zero_grad();
     sum(w).backward();
-    CHECK(seen.size() == 2);
+    CHECK(hook_gradients.size() == 2);
     // A hook may remove itself, and reset the grad.
-    int own = 0, calls = 0;
-    own = w.register_post_accumulate_grad_hook([&](Tensor& which) {
+    int handle = 0, calls = 0;
+    handle = w.register_post_accumulate_grad_hook([&](Tensor& leaf_tensor) {
         ++calls;
-        which.zero_grad();
-        which.remove_hook(own);
+        leaf_tensor.zero_grad();
+        leaf_tensor.remove_hook(handle);
     });
     sum(w).backward();
     CHECK_FALSE(w.grad().defined());
@@ -153,9 +154,9 @@ TEST_CASE("leaf hooks: an optimizer step in hooks matches one after backward") {
         std::vector<Values> out;
         if (in_hooks)
             for (Tensor& parameter : parameters)
-                parameter.register_post_accumulate_grad_hook([](Tensor& which) {
-                    which.add_(which.grad() * -0.1);
-                    which.zero_grad();
+                parameter.register_post_accumulate_grad_hook([](Tensor& leaf_tensor) {
+                    leaf_tensor.add_(leaf_tensor.grad() * -0.1);
+                    leaf_tensor.zero_grad();
                 });
         for (int step = 0; step < 3; ++step) {
             Tensor h = random_tensor({5}, 9);
@@ -172,8 +173,8 @@ TEST_CASE("leaf hooks: an optimizer step in hooks matches one after backward") {
         for (const Tensor& tensor : parameters) out.push_back(values(tensor));
         return out;
     };
-    const auto wanted = run(false), got = run(true);
-    for (std::size_t i = 0; i < wanted.size(); ++i) CHECK(difference(got[i], wanted[i], {1e-6, 1e-6}) == "");
+    const auto expected = run(false), got = run(true);
+    for (std::size_t i = 0; i < expected.size(); ++i) CHECK(difference(got[i], expected[i], {1e-6, 1e-6}) == "");
 }
 
 TEST_CASE("leaf hooks: an exception ends backward, and earlier gradients remain") {
@@ -189,26 +190,26 @@ TEST_CASE("leaf hooks: an exception ends backward, and earlier gradients remain"
 
 TEST_CASE("leaf hooks: within a checkpoint, before it, after it") {
     Log log;
-    const Tensor x = leaf(1), first = leaf(2), second = leaf(3), around = leaf(4);
-    for (const auto& [name, which] : {std::pair{"x", x}, {"first", first}, {"second", second}, {"around", around}})
-        log.whole(name, which);
-    const auto inner = [&](const Tensor& in) { return tanh(in * first) * around; };
+    const Tensor x = leaf(1), first = leaf(2), second = leaf(3), scale = leaf(4);
+    for (const auto& [name, leaf_tensor] : {std::pair{"x", x}, {"first", first}, {"second", second}, {"around", scale}})
+        log.watch_leaf(name, leaf_tensor);
+    const auto inner = [&](const Tensor& in) { return tanh(in * first) * scale; };
     for (const int nested : {0, 1}) {
         CAPTURE(nested);
         const auto block = [&](const Tensor& in) {
             const Tensor h = nested == 1 ? checkpoint(inner, in) : inner(in);
-            return tanh(h * second) * around;
+            return tanh(h * second) * scale;
         };
-        std::vector<Values> wanted;
+        std::vector<Values> expected;
         for (const int checkpointed : {0, 1}) {
-            const Tensor in = log.passing("in", x * around);
+            const Tensor in = log.passing("in", x * scale);
             sum((checkpointed == 1 ? checkpoint(block, in) : block(in)) * 3.0).backward();
             CHECK(log.take() == "second, first, in, x, around");
-            for (const Tensor& tensor : {x, first, second, around}) {
-                if (checkpointed == 0) wanted.push_back(values(tensor.grad()));
+            for (const Tensor& tensor : {x, first, second, scale}) {
+                if (checkpointed == 0) expected.push_back(values(tensor.grad()));
                 else {
-                    CHECK(difference(tensor.grad(), wanted.front(), {0, 0}) == "");
-                    wanted.erase(wanted.begin());
+                    CHECK(difference(tensor.grad(), expected.front(), {0, 0}) == "");
+                    expected.erase(expected.begin());
                 }
                 Tensor(tensor).zero_grad();
             }
@@ -218,12 +219,12 @@ TEST_CASE("leaf hooks: within a checkpoint, before it, after it") {
         const Tensor in = log.passing("in", x * 2.0);
         sum(checkpoint([&](const Tensor& t) { return inner(inner(t)); }, in)).backward();
         CHECK(log.take() == "around, first, in, x");
-        for (const Tensor& tensor : {x, first, around}) Tensor(tensor).zero_grad();
+        for (const Tensor& tensor : {x, first, scale}) Tensor(tensor).zero_grad();
     }
     // The last leaf used by the recomputed graph is complete before its older nodes.
-    const Tensor last = leaf(5), old = log.passing("old", x * 2.0);
-    log.whole("last", last);
-    sum(checkpoint([&](const Tensor& t) { return log.passing("within", tanh(t * first)) * last; }, old)).backward();
+    const Tensor last = leaf(5), earlier = log.passing("old", x * 2.0);
+    log.watch_leaf("last", last);
+    sum(checkpoint([&](const Tensor& t) { return log.passing("within", tanh(t * first)) * last; }, earlier)).backward();
     CHECK(log.take() == "last, within, first, old, x");
     // Two checkpoints that share a leaf.
     const Tensor in = log.passing("in", x * 2.0);
@@ -239,29 +240,31 @@ TEST_CASE("leaf hooks: do not launch deferred batched gradient sums") {
         Tensor h = x;
         for (const Tensor& filter : filters) h = relu(conv2d(h, filter, {}, {.padding = 1}));
         sum(h).backward();
-        for (const Tensor& filter : filters) need(filter.grad());
+        for (const Tensor& filter : filters) materialize(filter.grad());
         for (const Tensor& filter : filters) Tensor(filter).zero_grad();
     };
     step();
-    const int without = launches(step);
+    const int launches_without_hooks = launches(step);
     int calls = 0;
-    std::vector<int> numbers;
+    std::vector<int> handles;
     for (const Tensor& filter : filters)
-        numbers.push_back(Tensor(filter).register_post_accumulate_grad_hook([&](Tensor& which) {
+        handles.push_back(Tensor(filter).register_post_accumulate_grad_hook([&](Tensor& leaf_tensor) {
             ++calls;
-            CHECK(which.grad().defined());
+            CHECK(leaf_tensor.grad().defined());
         }));
-    CHECK(launches(step) == without);
+    CHECK(launches(step) == launches_without_hooks);
     CHECK(calls == 3);
     // A hook that reads elements gets them.
-    for (std::size_t i = 0; i < 3; ++i) Tensor(filters[i]).remove_hook(numbers[i]);
-    const Tensor like = filters[2].detach().clone().set_requires_grad();
-    Values seen;
-    Tensor(filters[2]).register_post_accumulate_grad_hook([&](Tensor& which) { seen = values(which.grad()); });
+    for (std::size_t i = 0; i < 3; ++i) Tensor(filters[i]).remove_hook(handles[i]);
+    const Tensor copied = filters[2].detach().clone().set_requires_grad();
+    Values hook_gradient;
+    Tensor(filters[2]).register_post_accumulate_grad_hook([&](Tensor& leaf_tensor) {
+        hook_gradient = values(leaf_tensor.grad());
+    });
     const auto last = [&](const Tensor& filter) { return sum(relu(conv2d(x, filter, {}, {.padding = 1}))); };
     last(filters[2]).backward();
-    last(like).backward();
-    CHECK(seen == values(like.grad()));
+    last(copied).backward();
+    CHECK(hook_gradient == values(copied.grad()));
 }
 
 TEST_CASE("leaf hooks: valid tensors") {

@@ -22,13 +22,13 @@ using namespace declivity::test;
 namespace {
 
 constexpr int kThreads = 4;
-int rounds(int wanted) { return small_cases() ? 3 : wanted; }
+int rounds(int count) { return small_cases() ? 3 : count; }
 
-/// Describes what is wrong with a tensor whose elements must all be `wanted`.
-std::string all_are(const Tensor& tensor, double wanted) {
+/// Describes what is wrong with a tensor whose elements must all be `expected`.
+std::string check_all_equal(const Tensor& tensor, double expected) {
     if (!tensor.defined()) return "no gradient";
     for (const double v : values(tensor))
-        if (v != wanted) return fmt::format("expected {}, got {}", wanted, v);
+        if (v != expected) return fmt::format("expected {}, got {}", expected, v);
     return "";
 }
 
@@ -37,12 +37,12 @@ std::string all_are(const Tensor& tensor, double wanted) {
 TEST_CASE("leaf threads: concurrent accumulation into one leaf") {
     const Tensor w = ones({5}).set_requires_grad();
     const int count = rounds(1000);
-    for (const std::string& fault : in_threads(kThreads, [&](int) -> std::string {
+    for (const std::string& fault : run_in_threads(kThreads, [&](int) -> std::string {
              for (int i = 0; i < count; ++i) sum(w * 2.0).backward();
              return "";
          }))
         CHECK(fault == "");
-    CHECK(all_are(w.grad(), 2.0 * kThreads * count) == "");
+    CHECK(check_all_equal(w.grad(), 2.0 * kThreads * count) == "");
 }
 
 TEST_CASE("leaf threads: concurrent first gradients") {
@@ -50,21 +50,21 @@ TEST_CASE("leaf threads: concurrent first gradients") {
     for (int i = 0; i < rounds(1500); ++i) leaves.push_back(ones({1 + i % 7}).set_requires_grad());
     for (int i = 0; i < rounds(40); ++i) filters.push_back(ones({3, 2, 3, 3}).set_requires_grad());
     const Tensor x = ones({2, 2, 5, 5});
-    for (const std::string& fault : in_threads(kThreads, [&](int number) -> std::string {
+    for (const std::string& fault : run_in_threads(kThreads, [&](int number) -> std::string {
              // Two ways to compute the gradient: one with its own memory, and one that is shared.
              for (const Tensor& leaf : leaves) sum(number % 2 == 0 ? leaf * 3.0 : leaf + leaf + leaf).backward();
              for (const Tensor& filter : filters) sum(conv2d(x, filter)).backward();  // its sum is deferred
              return "";
          }))
         CHECK(fault == "");
-    for (const Tensor& leaf : leaves) CHECK(all_are(leaf.grad(), 3.0 * kThreads) == "");
-    for (const Tensor& filter : filters) CHECK(all_are(filter.grad(), 2.0 * 9 * kThreads) == "");
+    for (const Tensor& leaf : leaves) CHECK(check_all_equal(leaf.grad(), 3.0 * kThreads) == "");
+    for (const Tensor& filter : filters) CHECK(check_all_equal(filter.grad(), 2.0 * 9 * kThreads) == "");
 }
 
 TEST_CASE("leaf threads: reading, resetting or replacing a gradient during accumulation") {
     Tensor w = ones({33}).set_requires_grad();
     const int count = rounds(300);
-    for (const std::string& fault : in_threads(kThreads, [&](int number) -> std::string {
+    for (const std::string& fault : run_in_threads(kThreads, [&](int number) -> std::string {
              Tensor leaf = w;
              for (int i = 0; i < count; ++i) {
                  if (number < 2) sum(leaf * 2.0).backward();
@@ -79,35 +79,35 @@ TEST_CASE("leaf threads: reading, resetting or replacing a gradient during accum
         CHECK(fault == "");
     w.zero_grad();
     sum(w * 2.0).backward();
-    CHECK(all_are(w.grad(), 2) == "");
+    CHECK(check_all_equal(w.grad(), 2) == "");
 }
 
 TEST_CASE("leaf threads: the graph of a gradient may end in a user's destructor that reads gradients") {
-    struct Looks {
+    struct ReadsGradient {
         Tensor leaf;
         std::atomic<int>* count;
-        Looks(Tensor of, std::atomic<int>* counted) : leaf(std::move(of)), count(counted) {}
-        ~Looks() {
+        ReadsGradient(Tensor tensor, std::atomic<int>* counted) : leaf(std::move(tensor)), count(counted) {}
+        ~ReadsGradient() {
             if (leaf.grad().defined()) ++*count;
         }
     };
-    std::atomic<int> looked = 0;
-    for (const int way : {0, 1, 2}) {
+    std::atomic<int> reads = 0;
+    for (const int method : {0, 1, 2}) {
         Tensor w = ones({3}).set_requires_grad();
         // Leaves that share the (striped) lock of w, whichever that is.
         for (int i = 0; i < rounds(200); ++i) {
             Tensor other = ones({1}).set_requires_grad();
             other.set_grad(ones({1}));
             Tensor source = ones({3}).set_requires_grad();
-            w.set_grad(
-                attach_backward("held", {source}, (source.detach() * 1.0).value(),
-                                [held = std::make_shared<Looks>(other, &looked)](const GradientContext& context) {
-                                    return std::vector{context.gradient()};
-                                }));
-            if (way == 0) w.zero_grad();
-            else if (way == 1) w.set_grad(ones({3}));
+            w.set_grad(attach_backward(
+                "held", {source}, (source.detach() * 1.0).value(),
+                [reader = std::make_shared<ReadsGradient>(other, &reads)](const GradientContext& context) {
+                    return std::vector{context.gradient()};
+                }));
+            if (method == 0) w.zero_grad();
+            else if (method == 1) w.set_grad(ones({3}));
             else w.assign(ones({3}));
         }
     }
-    CHECK(looked == 3 * rounds(200));
+    CHECK(reads == 3 * rounds(200));
 }

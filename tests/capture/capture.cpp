@@ -27,7 +27,7 @@
 #include <tests/support/values.hpp>
 #include "runtime/capture.hpp"
 #include "tests/support/devices.hpp"
-#include "tests/support/words.hpp"
+#include "tests/support/error_message.hpp"
 
 using namespace declivity;
 using namespace declivity::test;
@@ -57,7 +57,7 @@ Tensor labels(int number) {
     return Tensor::from(out, {4});
 }
 
-enum class How { plain, captured, captured_twice };
+enum class Mode { plain, captured, captured_twice };
 
 struct Outcome {
     Values values;  // losses, then the state left by the training
@@ -66,7 +66,7 @@ struct Outcome {
 };
 
 /// Seven steps, each on its own batch; between them random numbers are sampled and the learning rate changes.
-Outcome train(How how) {
+Outcome train(Mode mode) {
     manual_seed(5);
     Net net;
     optim::Adam optimizer(net.parameters(), {.lr = 0.01});
@@ -81,11 +81,11 @@ Outcome train(How how) {
         Tensor(total).add_(reshape(loss.detach(), {1}));
         return std::vector{loss.detach(), in[1]};
     };
-    auto captured = capture(step, {.warmup_captures = how == How::captured_twice ? 2 : 1});
+    auto captured = capture(step, {.warmup_captures = mode == Mode::captured_twice ? 2 : 1});
     Outcome out;
     for (int number = 0; number < 7; ++number) {
         const std::vector<Tensor> in{batch(number), labels(number)};
-        const auto results = how == How::plain ? step(in) : captured(in);
+        const auto results = mode == Mode::plain ? step(in) : captured(in);
         out.values.push_back(results.at(0).to_vector<float>());
         CHECK(results.at(1).to_vector<std::int64_t>() == in[1].to_vector<std::int64_t>());
         out.values.push_back(uniform({3}).to_vector<float>());
@@ -105,11 +105,11 @@ Outcome train(How how) {
 
 TEST_CASE(
     "capture: training matches eager training bit for bit: losses, gradients, statistics, moments, random numbers") {
-    const Outcome plain = train(How::plain);
-    for (const How how : {How::captured, How::captured_twice}) {
-        CAPTURE(static_cast<int>(how));
-        const Outcome other = train(how);
-        CHECK(other.replayed == (how == How::captured ? 6 : 5));
+    const Outcome plain = train(Mode::plain);
+    for (const Mode mode : {Mode::captured, Mode::captured_twice}) {
+        CAPTURE(static_cast<int>(mode));
+        const Outcome other = train(mode);
+        CHECK(other.replayed == (mode == Mode::captured ? 6 : 5));
         CHECK(other.values.size() == plain.values.size());
         for (std::size_t i = 0; i < plain.values.size(); ++i) {
             CAPTURE(i);
@@ -169,17 +169,17 @@ TEST_CASE("capture: replays enqueue the commands of the call, and a step without
 
 TEST_CASE(
     "capture: results are in the capture's memory, and values pending on them have the elements from their call") {
-    auto twice = capture([](const Tensor& x) { return x * 2.0 + 1.0; });
+    auto affine = capture([](const Tensor& x) { return x * 2.0 + 1.0; });
     const Tensor a = random_tensor({513}, 1), b = random_tensor({513}, 2);
-    const Tensor y = twice(a);
-    const Tensor waits = y * 10.0;
-    const Tensor z = twice(b);
+    const Tensor y = affine(a);
+    const Tensor pending_result = y * 10.0;
+    const Tensor z = affine(b);
     CHECK(y.value().view().buffer == z.value().view().buffer);
-    std::vector<double> of_a, of_b;
-    for (const double value : values(a)) of_a.push_back(10 * (2 * value + 1));
-    for (const double value : values(b)) of_b.push_back(2 * value + 1);
-    CHECK(difference(waits, of_a, tolerance(DType::f32, 4, 30)) == "");
-    CHECK(difference(y, of_b, tolerance(DType::f32, 4, 3)) == "");
+    std::vector<double> expected_a, expected_b;
+    for (const double value : values(a)) expected_a.push_back(10 * (2 * value + 1));
+    for (const double value : values(b)) expected_b.push_back(2 * value + 1);
+    CHECK(difference(pending_result, expected_a, tolerance(DType::f32, 4, 30)) == "");
+    CHECK(difference(y, expected_b, tolerance(DType::f32, 4, 3)) == "");
 }
 
 TEST_CASE("capture: values pending before a capture are evaluated once, outside of it") {
@@ -195,14 +195,14 @@ TEST_CASE("capture: values pending before a capture are evaluated once, outside 
 }
 
 TEST_CASE("capture: values left pending by a step are a part of it") {
-    Tensor kept;
+    Tensor escaped;
     const Tensor state = random_tensor({33}, 1);
-    auto step = capture([&] { kept = state * 2.0; });
+    auto step = capture([&] { escaped = state * 2.0; });
     step();
     Tensor(state).fill_(7);
     step();
     CHECK(step.replayed() == 1);
-    for (const float value : kept.to_vector<float>()) CHECK(value == 14);
+    for (const float value : escaped.to_vector<float>()) CHECK(value == 14);
 }
 
 TEST_CASE("capture: statistics of an unused normalisation are updated, by eager and captured calls in any order") {
@@ -236,43 +236,43 @@ TEST_CASE("capture: statistics of an unused normalisation are updated, by eager 
 TEST_CASE("capture: inputs in any kind of memory; a capture for each signature") {
     const auto function = [](const Tensor& x) { return sum(square(x), {1}); };
     auto strict = capture(function);
-    auto lenient = capture(function, {.when_refused = WhenRefused::run});
-    const Tensor whole = random_tensor({12, 30}, 1);
-    const Tensor turned = permute(random_tensor({30, 5}, 2), {1, 0}), part = slice(whole, 0, 3, 8);
-    for (auto* step : {&strict, &lenient}) {
-        for (const Tensor& x : {slice(whole, 0, 0, 5), part, turned, part.clone()})
+    auto fallback = capture(function, {.when_refused = WhenRefused::run});
+    const Tensor matrix = random_tensor({12, 30}, 1);
+    const Tensor transposed = permute(random_tensor({30, 5}, 2), {1, 0}), part = slice(matrix, 0, 3, 8);
+    for (auto* step : {&strict, &fallback}) {
+        for (const Tensor& x : {slice(matrix, 0, 0, 5), part, transposed, part.clone()})
             CHECK((*step)(x).to_vector<float>() == function(x).to_vector<float>());
         CHECK(step->replayed() == 3);
     }
     for (int i = 0; i < 2; ++i) {
-        CHECK(strict(whole).to_vector<float>() == function(whole).to_vector<float>());
+        CHECK(strict(matrix).to_vector<float>() == function(matrix).to_vector<float>());
         CHECK(strict(part.to(DType::f16)).shape() == Shape{5});
         CHECK(strict(part).to_vector<float>() == function(part).to_vector<float>());
     }
     CHECK(strict.replayed() == 3 + 1 + 3);
-    CHECK(lenient(whole).to_vector<float>() == function(whole).to_vector<float>());
-    CHECK(lenient(part).to_vector<float>() == function(part).to_vector<float>());
-    CHECK(lenient.replayed() == 4);  // a single odd batch changes nothing
-    for (int i = 0; i < 4; ++i) CHECK(lenient(whole).to_vector<float>() == function(whole).to_vector<float>());
-    CHECK(lenient.replayed() == 7);  // others are captured when they occur again
-    CHECK(lenient(part).to_vector<float>() == function(part).to_vector<float>());
-    CHECK(lenient.replayed() == 8);
+    CHECK(fallback(matrix).to_vector<float>() == function(matrix).to_vector<float>());
+    CHECK(fallback(part).to_vector<float>() == function(part).to_vector<float>());
+    CHECK(fallback.replayed() == 4);  // a single odd batch changes nothing
+    for (int i = 0; i < 4; ++i) CHECK(fallback(matrix).to_vector<float>() == function(matrix).to_vector<float>());
+    CHECK(fallback.replayed() == 7);  // others are captured when they occur again
+    CHECK(fallback(part).to_vector<float>() == function(part).to_vector<float>());
+    CHECK(fallback.replayed() == 8);
 }
 
 TEST_CASE("capture: steps that cannot be captured are refused with a message, or run eagerly") {
     const Tensor x = random_tensor({8}, 1).set_requires_grad(), y = random_tensor({8}, 2);
     const Device other = fresh_device();
-    Tensor kept = random_tensor({8}, 3);
+    Tensor assigned = random_tensor({8}, 3);
     const struct {
         std::function<Tensor(const Tensor&)> step;
-        const char* words;
+        const char* message;
     } cases[] = {
         {[](const Tensor& t) { return t * sum(t).item<float>(); }, "a read to the host"},
         {[](const Tensor& t) { return t * Tensor::from(std::vector<float>{2}, {1}); }, "upload from the host"},
         {[&](const Tensor& t) { return t * x; }, "a result that requires a gradient"},
         {[](const Tensor& t) { return slice(t, 0, 2, 4); }, "shares the memory of an input"},
         {[&](const Tensor& t) {
-             kept.assign(t * 2.0);
+             assigned.assign(t * 2.0);
              return t * 3.0;
          },
          "assign()"},
@@ -294,41 +294,41 @@ TEST_CASE("capture: steps that cannot be captured are refused with a message, or
          "a wait of the compute queue"},
     };
     for (const auto& test_case : cases) {
-        CAPTURE(test_case.words);
+        CAPTURE(test_case.message);
         auto strict = capture(test_case.step);
-        CHECK(words_of<Unsupported>([&] { strict(y); }).find(test_case.words) != std::string::npos);
-        auto lenient = capture(test_case.step, {.when_refused = WhenRefused::run});
-        for (int i = 0; i < 3; ++i) CHECK(lenient(y).to_vector<float>() == test_case.step(y).to_vector<float>());
-        CHECK(lenient.refused().find(test_case.words) != std::string::npos);
-        CHECK(lenient.replayed() == 0);
+        CHECK(error_message<Unsupported>([&] { strict(y); }).find(test_case.message) != std::string::npos);
+        auto fallback = capture(test_case.step, {.when_refused = WhenRefused::run});
+        for (int i = 0; i < 3; ++i) CHECK(fallback(y).to_vector<float>() == test_case.step(y).to_vector<float>());
+        CHECK(fallback.refused().find(test_case.message) != std::string::npos);
+        CHECK(fallback.replayed() == 0);
         // No state remains from it.
         CHECK((y * 2.0).to_vector<float>().size() == 8);
         CHECK(Capture::current() == nullptr);
     }
     auto step = capture([](const Tensor& t) { return t * 2.0; });
     CHECK(
-        words_of<Unsupported>([&] { step(x); }) ==
+        error_message<Unsupported>([&] { step(x); }) ==
         "capture: an input that requires a gradient cannot be captured, since a replay builds no graph that leads back "
         "to it; detach() it, or make it a tensor from before the step");
     // Each with its own reason, and the called function.
-    const auto words = [&](const std::function<Tensor(const Tensor&)>& function) {
+    const auto error_of = [&](const std::function<Tensor(const Tensor&)>& function) {
         auto strict = capture(function);
-        return words_of<Unsupported>([&] { strict(y); });
+        return error_message<Unsupported>([&] { strict(y); });
     };
     CHECK(
-        words([&](const Tensor& t) { return t * x; }) ==
+        error_of([&](const Tensor& t) { return t * x; }) ==
         "capture: a result that requires a gradient cannot be captured, since its graph is that of the first call, and "
         "a replay builds none; call backward within the step, or detach() it");
-    CHECK(words([](const Tensor& t) { return slice(t, 0, 2, 4); }) ==
+    CHECK(error_of([](const Tensor& t) { return slice(t, 0, 2, 4); }) ==
           "capture: a result that shares the memory of an input cannot be captured, since the inputs of the next call "
           "are in other memory; clone() it");
-    CHECK(words([](const Tensor& t) {
+    CHECK(error_of([](const Tensor& t) {
               return t * sum(t).item<float>();
           }).starts_with("capture: item (a read to the host) cannot be captured, since a replay would not repeat it"));
-    CHECK(words([](const Tensor& t) {
+    CHECK(error_of([](const Tensor& t) {
               return t * t.to_vector<float>()[0];
           }).starts_with("capture: to_vector (a read to the host) cannot"));
-    CHECK(words([](const Tensor& t) {
+    CHECK(error_of([](const Tensor& t) {
               return t * Tensor::from<float>({2}, {1});
           }).starts_with("capture: Tensor::from (an upload from the host) cannot be captured"));
 }
@@ -342,10 +342,10 @@ TEST_CASE("capture: enqueue-only hooks are replayed, host side effects occur onc
         for (Tensor& parameter : parameters) {
             parameter.register_hook([](const Tensor& g) { return clamp(g, -0.02, 0.02); });
             // An optimizer step as soon as the gradient is accumulated.
-            parameter.register_post_accumulate_grad_hook([&](Tensor& which) {
+            parameter.register_post_accumulate_grad_hook([&](Tensor& leaf_tensor) {
                 ++calls;
-                which.add_(which.grad() * -0.3);
-                which.zero_grad();
+                leaf_tensor.add_(leaf_tensor.grad() * -0.3);
+                leaf_tensor.zero_grad();
             });
         }
         const auto commands = [&](const std::vector<Tensor>& in) {
@@ -362,8 +362,8 @@ TEST_CASE("capture: enqueue-only hooks are replayed, host side effects occur onc
             out.push_back(
                 (captured_ ? step({batch(i), labels(i)}) : commands({batch(i), labels(i)}))[0].to_vector<float>());
         for (const Tensor& parameter : parameters) out.push_back(parameter.to_vector<float>());
-        const auto each = static_cast<int>(parameters.size());
-        CHECK(calls == (captured_ ? each : 5 * each));
+        const auto parameter_count = static_cast<int>(parameters.size());
+        CHECK(calls == (captured_ ? parameter_count : 5 * parameter_count));
         CHECK(step.replayed() == (captured_ ? 4 : 0));
         return out;
     };
@@ -378,46 +378,46 @@ TEST_CASE("capture: enqueue-only hooks are replayed, host side effects occur onc
     const auto factor = [&] { return w.grad().to_vector<float>()[0] / w.to_vector<float>()[0]; };
     step(), step();
     CHECK(factor() == doctest::Approx(2));
-    for (const double by : {3.0, 5.0}) {
-        const int number = w.register_hook([by](const Tensor& g) { return g * by; });
+    for (const double hook_factor : {3.0, 5.0}) {
+        const int number = w.register_hook([hook_factor](const Tensor& g) { return g * hook_factor; });
         step(), step();
-        CHECK(factor() == doctest::Approx(2 * by));
+        CHECK(factor() == doctest::Approx(2 * hook_factor));
         w.remove_hook(number);
     }
-    const int number = w.register_post_accumulate_grad_hook([](Tensor& which) { which.grad().mul_(7); });
+    const int number = w.register_post_accumulate_grad_hook([](Tensor& leaf_tensor) { leaf_tensor.grad().mul_(7); });
     step(), step();
     CHECK(factor() == doctest::Approx(14));
     w.remove_hook(number);
     step(), step();
     CHECK(factor() == doctest::Approx(2));
     CHECK(step.replayed() == 5);
-    for (const bool whole : {false, true}) {
+    for (const bool accumulate_hook : {false, true}) {
         Tensor v = random_tensor({9}, 1).set_requires_grad();
         int calls = 0;
-        if (whole) v.register_post_accumulate_grad_hook([&](Tensor&) { ++calls; });
+        if (accumulate_hook) v.register_post_accumulate_grad_hook([&](Tensor&) { ++calls; });
         else v.register_hook([&](const Tensor&) { return ++calls, Tensor(); });
-        auto lenient = capture([&] { sum(v).backward(); }, {.when_refused = WhenRefused::run, .hooks = false});
-        for (int i = 0; i < 3; ++i) lenient();
+        auto fallback = capture([&] { sum(v).backward(); }, {.when_refused = WhenRefused::run, .hooks = false});
+        for (int i = 0; i < 3; ++i) fallback();
         CHECK(calls == 3);
-        CHECK(lenient.refused().find("a hook of a tensor") != std::string::npos);
+        CHECK(fallback.refused().find("a hook of a tensor") != std::string::npos);
     }
 }
 
 TEST_CASE("capture: gradients of a step: zeroed within it, outside, or never") {
     const Tensor x = random_tensor({17}, 1);
-    for (const int way : {0, 1, 2}) {
-        CAPTURE(way);
+    for (const int method : {0, 1, 2}) {
+        CAPTURE(method);
         Tensor w = random_tensor({17}, 2).set_requires_grad(), v = w.detach().clone().set_requires_grad();
         const auto step_of = [&](Tensor& leaf) {
             return [&] {
-                if (way == 0) leaf.zero_grad();
+                if (method == 0) leaf.zero_grad();
                 sum(square(leaf * x)).backward();
             };
         };
         const auto plain = step_of(v);
         auto captured = capture(step_of(w));
         for (int i = 0; i < 6; ++i) {
-            if (way == 1) w.zero_grad(), v.zero_grad();
+            if (method == 1) w.zero_grad(), v.zero_grad();
             plain();
             captured();
             REQUIRE(w.grad().defined());
@@ -427,15 +427,15 @@ TEST_CASE("capture: gradients of a step: zeroed within it, outside, or never") {
             w.mul_(0.5), v.mul_(0.5);
         }
         // With accumulation, the first call finds no gradient and the second one does.
-        CHECK(captured.replayed() == (way == 2 ? 4 : 5));
+        CHECK(captured.replayed() == (method == 2 ? 4 : 5));
     }
 }
 
 TEST_CASE("capture: a graph's saved tensors of a capture's results count as overwritten by a replay") {
-    auto twice = capture([](const Tensor& t) { return t * 2.0; });
+    auto doubled_step = capture([](const Tensor& t) { return t * 2.0; });
     const Tensor x = random_tensor({5}, 1), w = random_tensor({5}, 2).set_requires_grad();
-    const Tensor loss = sum(w * twice(x));
-    twice(x);
+    const Tensor loss = sum(w * doubled_step(x));
+    doubled_step(x);
     CHECK_THROWS_AS(loss.backward(), ValueError);
 }
 
@@ -448,11 +448,11 @@ TEST_CASE("capture: releases its memory when none is left, and the step continue
     const auto expected = step(x).to_vector<float>();
     CHECK(step(x).to_vector<float>() == expected);
     CHECK(step.replayed() == 1);
-    const auto held = step.command_list().memory();
-    CHECK(held >= 4 << 20);
+    const auto list_memory = step.command_list().memory();
+    CHECK(list_memory >= 4 << 20);
     bool summarised = false;
     for (const auto& row : small.memory_by_scope())
-        summarised = summarised || (row.scope == "captured step" && row.bytes >= held);
+        summarised = summarised || (row.scope == "captured step" && row.bytes >= list_memory);
     CHECK(summarised);
     {
         // So much that the memory of the capture is needed, too.
@@ -490,7 +490,7 @@ TEST_CASE("capture: its memory returns to the pool with its last owner") {
 TEST_CASE("capture: concurrent captures and replays in several threads") {
     const Tensor shared_weight = random_tensor({6, 6}, 1);
     std::vector<std::thread> threads;
-    std::vector<int> wrong(4, 0);
+    std::vector<int> mismatches(4, 0);
     for (int number = 0; number < 4; ++number)
         threads.emplace_back([&, number] {
             const auto function = [&](const Tensor& t) {
@@ -500,12 +500,12 @@ TEST_CASE("capture: concurrent captures and replays in several threads") {
             for (int i = 0; i < 20; ++i) {
                 const Tensor x = random_tensor({5, 6}, static_cast<std::uint64_t>(100 * number + i));
                 const Tensor plain = function(x);
-                wrong[static_cast<std::size_t>(number)] += step(x).to_vector<float>() != plain.to_vector<float>();
+                mismatches[static_cast<std::size_t>(number)] += step(x).to_vector<float>() != plain.to_vector<float>();
             }
-            wrong[static_cast<std::size_t>(number)] += step.replayed() != 19;
+            mismatches[static_cast<std::size_t>(number)] += step.replayed() != 19;
         });
     for (auto& thread : threads) thread.join();
-    CHECK(wrong == std::vector<int>(4, 0));
+    CHECK(mismatches == std::vector<int>(4, 0));
 }
 
 TEST_CASE("capture: a captured step within another is a part of it") {
@@ -520,29 +520,29 @@ TEST_CASE("capture: a captured step within another is a part of it") {
 }
 
 TEST_CASE("capture: a captured step that calls itself is refused") {
-    constexpr const char* says =
+    constexpr const char* message =
         "capture: expected a call of the step after the previous one has ended, got one within it";
-    for (const WhenRefused when : {WhenRefused::fail, WhenRefused::run}) {
+    for (const WhenRefused on_refusal : {WhenRefused::fail, WhenRefused::run}) {
         CapturedStep* self = nullptr;
         int depth = 0;
         CapturedStep direct(
             [&](const std::vector<Tensor>& in) {
                 return ++depth > 100 ? in : (*self)({in[0] + 1.0});  // ends a test that would fail
             },
-            {.when_refused = when});
+            {.when_refused = on_refusal});
         self = &direct;
         for (int call = 0; call < 2; ++call) {
             depth = 0;
-            CHECK_THROWS_WITH_AS(direct({ones({4})}), doctest::Contains(says), ValueError);
+            CHECK_THROWS_WITH_AS(direct({ones({4})}), doctest::Contains(message), ValueError);
             CHECK(depth == 1);
         }
         CapturedStep* first = nullptr;
         CapturedStep second([&](const std::vector<Tensor>& in) { return ++depth > 100 ? in : (*first)({in[0] * 2.0}); },
-                            {.when_refused = when});
-        CapturedStep through([&](const std::vector<Tensor>& in) { return second(in); }, {.when_refused = when});
+                            {.when_refused = on_refusal});
+        CapturedStep through([&](const std::vector<Tensor>& in) { return second(in); }, {.when_refused = on_refusal});
         first = &through;
-        CHECK_THROWS_WITH_AS(through({ones({4})}), doctest::Contains(says), ValueError);
-        CHECK_THROWS_WITH_AS(second({ones({4})}), doctest::Contains(says), ValueError);
+        CHECK_THROWS_WITH_AS(through({ones({4})}), doctest::Contains(message), ValueError);
+        CHECK_THROWS_WITH_AS(second({ones({4})}), doctest::Contains(message), ValueError);
     }
     // One that reads elements runs eagerly, and may not call itself either.
     CapturedStep* self = nullptr;
@@ -556,7 +556,7 @@ TEST_CASE("capture: a captured step that calls itself is refused") {
     CHECK(reads({ones({4})}).size() == 1);
     CHECK_FALSE(reads.refused().empty());
     self = &reads;
-    CHECK_THROWS_WITH_AS(reads({ones({4})}), doctest::Contains(says), ValueError);
+    CHECK_THROWS_WITH_AS(reads({ones({4})}), doctest::Contains(message), ValueError);
     self = nullptr;
     CHECK(reads({ones({4})}).size() == 1);
 }

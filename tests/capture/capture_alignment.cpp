@@ -51,28 +51,28 @@ TEST_CASE("capture alignment: fresh, empty, strided inputs and own results where
     CHECK(values(step(slice(x, 0, 5, 15))) == values(slice(x, 0, 5, 15) * 2));
     CHECK(values(step(ones({10}))) == std::vector<double>(10, 2));
     CHECK(values(step(slice(x, 0, 1, 40, 4))) == values(slice(x, 0, 1, 40, 4) * 2));
-    const Tensor result = step(slice(x, 0, 7, 17)), again = result.clone();
-    CHECK(values(step(result)) == values(again * 2));
+    const Tensor result = step(slice(x, 0, 7, 17)), result_before = result.clone();
+    CHECK(values(step(result)) == values(result_before * 2));
     CHECK(values(step(slice(x, 0, 3, 3))).empty());
     CHECK(values(step(slice(x, 0, 9, 9))).empty());
 }
 
 TEST_CASE("capture alignment: a step that writes its input writes the tensor that was passed, whatever its strides") {
-    auto step = capture([](const std::vector<Tensor>& given) {
+    auto step = capture([](const std::vector<Tensor>& inputs) {
         const NoGrad no_grad;
-        Tensor x = given[0];
-        x.add_(given[1]);
+        Tensor x = inputs[0];
+        x.add_(inputs[1]);
         return std::vector{x * 1};
     });
     for (const std::int64_t before : {3, 3, 0, 8, 64, 3}) {
         CAPTURE(before);
-        Tensor whole = random_tensor({before + 12}, 5);
-        Tensor x = slice(whole, 0, before, before + 10);
+        Tensor base = random_tensor({before + 12}, 5);
+        Tensor x = slice(base, 0, before, before + 10);
         const Tensor added = slice(random_tensor({30}, 6), 0, before % 5, before % 5 + 10);
-        const auto expected = values(x + added), rest = values(slice(whole, 0, before + 10, before + 12));
+        const auto expected = values(x + added), after_part = values(slice(base, 0, before + 10, before + 12));
         CHECK(values(step({x, added})[0]) == expected);
         CHECK(values(x) == expected);
-        CHECK(values(slice(whole, 0, before, before + 10)) == expected);
-        CHECK(values(slice(whole, 0, before + 10, before + 12)) == rest);
+        CHECK(values(slice(base, 0, before, before + 10)) == expected);
+        CHECK(values(slice(base, 0, before + 10, before + 12)) == after_part);
     }
 }

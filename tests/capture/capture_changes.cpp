@@ -28,20 +28,20 @@ TEST_CASE("capture changes: a step is captured again when its tensors are replac
         return loss.detach();
     };
     auto step = capture(function);
-    const auto same = [&] { CHECK(step(x).to_vector<float>() == function(x).to_vector<float>()); };
-    same(), same();
+    const auto check_same = [&] { CHECK(step(x).to_vector<float>() == function(x).to_vector<float>()); };
+    check_same(), check_same();
     CHECK(step.replayed() == 1);
     w.assign(random_tensor({9}, 3));
     CHECK(!step.replays());
-    same(), same();
+    check_same(), check_same();
     CHECK(step.replayed() == 2);
     w.set_requires_grad(false);
-    same(), same();
+    check_same(), check_same();
     CHECK(!w.grad().defined());
     CHECK(step.replayed() == 3);
     step.reset();
     CHECK(!step.command_list());
-    same();
+    check_same();
     CHECK(step.replayed() == 3);
 }
 
@@ -86,7 +86,7 @@ TEST_CASE("capture changes: a step that writes weights and uses them as constant
 
 TEST_CASE("capture changes: eager optimizer steps between replays are harmless, and memory in a table is kept alive") {
     const Tensor x = random_tensor({7}, 1);
-    struct Fit {
+    struct TrainingSetup {
         Tensor a = random_tensor({7}, 2).set_requires_grad(), b = random_tensor({7}, 3).set_requires_grad();
         optim::SGD optimizer{{a, b}, {.lr = 0.1, .momentum = 0.9}};
         void step(const Tensor& in) {
@@ -100,8 +100,8 @@ TEST_CASE("capture changes: eager optimizer steps between replays are harmless, 
             optimizer.step();
         }
     };
-    Fit plain;
-    auto captured = std::make_unique<Fit>();
+    TrainingSetup plain;
+    auto captured = std::make_unique<TrainingSetup>();
     auto step = std::make_unique<CapturedAction>(capture([&] { captured->step(x); }));
     for (int i = 0; i < 4; ++i) {
         plain.step(x), (*step)();
@@ -111,15 +111,15 @@ TEST_CASE("capture changes: eager optimizer steps between replays are harmless, 
     CHECK(step->replayed() >= 6);
     CHECK(captured->a.to_vector<float>() == plain.a.to_vector<float>());
     CHECK(captured->b.to_vector<float>() == plain.b.to_vector<float>());
-    const CommandList alone = step->command_list();
+    const CommandList retained_list = step->command_list();
     step.reset();
     captured.reset();
-    std::vector<Tensor> others;
+    std::vector<Tensor> later_tensors;
     std::vector<std::vector<float>> before;
     for (std::uint64_t i = 0; i < 200; ++i)
-        others.push_back(random_tensor({7}, 100 + i)), before.push_back(others.back().to_vector<float>());
-    alone.replay();
-    for (std::size_t i = 0; i < others.size(); ++i) CHECK(others[i].to_vector<float>() == before[i]);
+        later_tensors.push_back(random_tensor({7}, 100 + i)), before.push_back(later_tensors.back().to_vector<float>());
+    retained_list.replay();
+    for (std::size_t i = 0; i < later_tensors.size(); ++i) CHECK(later_tensors[i].to_vector<float>() == before[i]);
 }
 
 TEST_CASE("capture changes: a step with different commands each time is detected") {

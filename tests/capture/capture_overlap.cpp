@@ -26,35 +26,36 @@ using Rows = std::vector<std::vector<float>>;
 /// Commands that read and write two inputs and tensors of the step, generated from a seed.
 class Commands {
   public:
-    /// @param across whether some operands are transposed, for which a product has other bits than for their clone()
-    Commands(std::uint64_t seed, bool across, const Tensor& rows, const Tensor& columns)
-        : random_(seed), across_(across) {
-        for (std::int64_t left = 3 + below(3); left > 0; --left)
-            list_.push_back({below(7), static_cast<std::size_t>(below(2)), static_cast<std::size_t>(below(2)),
-                             0.25 * static_cast<double>(1 + below(3))});
-        const std::int64_t from = below(7);
-        writes_ = below(3) != 0;
-        mine_ = across && below(2) == 0 ? transpose(slice(columns, 1, from, from + 2), 0, 1)
-                                        : slice(rows, 0, from, from + 2);
+    /// @param with_columns whether some operands are transposed, for which a product has other bits than for clones
+    Commands(std::uint64_t seed, bool with_columns, const Tensor& rows, const Tensor& columns)
+        : random_(seed), with_columns_(with_columns) {
+        for (std::int64_t left = 3 + random_below(3); left > 0; --left)
+            list_.push_back({random_below(7), static_cast<std::size_t>(random_below(2)),
+                             static_cast<std::size_t>(random_below(2)),
+                             0.25 * static_cast<double>(1 + random_below(3))});
+        const std::int64_t from = random_below(7);
+        writes_ = random_below(3) != 0;
+        captured_tensor_ = with_columns && random_below(2) == 0 ? transpose(slice(columns, 1, from, from + 2), 0, 1)
+                                                                : slice(rows, 0, from, from + 2);
     }
-    std::int64_t below(std::uint64_t n) { return static_cast<std::int64_t>(random_() % n); }
+    std::int64_t random_below(std::uint64_t n) { return static_cast<std::int64_t>(random_() % n); }
 
     std::vector<Tensor> operator()(const std::vector<Tensor>& in) const {
         std::vector<Tensor> out;
-        Tensor mine = mine_;
+        Tensor captured_tensor = captured_tensor_;
         for (const Command& command : list_) {
             const Tensor& a = in[command.a];
             Tensor b = in[command.b];
             const double factor = command.factor;
             if (command.kind == 0) out.push_back(a * factor);
-            if (command.kind == 1) out.push_back(a * factor + mine);
-            if (command.kind == 2) out.push_back(across_ ? a * b : matmul(a, transpose(b, 0, 1)));
-            if (command.kind == 3) out.push_back(mine * factor);
+            if (command.kind == 1) out.push_back(a * factor + captured_tensor);
+            if (command.kind == 2) out.push_back(with_columns_ ? a * b : matmul(a, transpose(b, 0, 1)));
+            if (command.kind == 3) out.push_back(captured_tensor * factor);
             if (command.kind == 4 && writes_) b.add_(a * factor);
-            if (command.kind == 5 && writes_) mine.mul_(factor);
-            if (command.kind == 6 && writes_) b.copy_(mine * factor);
+            if (command.kind == 5 && writes_) captured_tensor.mul_(factor);
+            if (command.kind == 6 && writes_) b.copy_(captured_tensor * factor);
         }
-        return out.empty() ? std::vector{mine * 1.0} : out;
+        return out.empty() ? std::vector{captured_tensor * 1.0} : out;
     }
 
   private:
@@ -64,10 +65,10 @@ class Commands {
         double factor;
     };
     std::mt19937_64 random_;
-    bool across_;
+    bool with_columns_;
     std::vector<Command> list_;
     bool writes_ = false;
-    Tensor mine_;
+    Tensor captured_tensor_;
 };
 
 /// Calls with inputs in separate memory, adjacent, overlapping, transposed, and in tensors of the step. Appends the
@@ -76,24 +77,24 @@ class Commands {
 std::int64_t calls(std::uint64_t seed, bool captured, Rows& values) {
     const Tensor all = random_tensor({8, 64}, seed), rows = random_tensor({8, 64}, seed + 1000),
                  columns = random_tensor({64, 8}, seed + 2000);
-    const bool across = seed % 3 == 0;
-    Commands commands(seed, across, rows, columns);
-    CapturedStep made = capture([&](const std::vector<Tensor>& in) { return commands(in); },
+    const bool with_columns = seed % 3 == 0;
+    Commands commands(seed, with_columns, rows, columns);
+    CapturedStep step = capture([&](const std::vector<Tensor>& in) { return commands(in); },
                                 {.warmup_captures = 1 + static_cast<int>(seed % 2)});
     for (std::uint64_t call = 0; call < 8; ++call) {
         std::vector<Tensor> in;
         for (std::uint64_t i = 0; i < 2; ++i) {
-            const std::int64_t row = commands.below(7), kind = commands.below(6);
-            in.push_back(kind == 0             ? slice(all, 0, row, row + 2)
-                         : kind == 1           ? slice(rows, 0, row, row + 2)
-                         : kind == 2 && across ? transpose(slice(columns, 1, row, row + 2), 0, 1)
-                                               : random_tensor({2, 64}, seed + 10 * call + i));
+            const std::int64_t row = commands.random_below(7), kind = commands.random_below(6);
+            in.push_back(kind == 0                   ? slice(all, 0, row, row + 2)
+                         : kind == 1                 ? slice(rows, 0, row, row + 2)
+                         : kind == 2 && with_columns ? transpose(slice(columns, 1, row, row + 2), 0, 1)
+                                                     : random_tensor({2, 64}, seed + 10 * call + i));
         }
-        for (const Tensor& command : captured ? made(in) : commands(in)) values.push_back(command.to_vector<float>());
+        for (const Tensor& command : captured ? step(in) : commands(in)) values.push_back(command.to_vector<float>());
         for (const Tensor& input : in) values.push_back(input.to_vector<float>());
         for (const Tensor& tensor : {all, rows, columns}) values.push_back(tensor.to_vector<float>());
     }
-    return made.replayed();
+    return step.replayed();
 }
 
 }  // namespace
@@ -111,12 +112,12 @@ TEST_CASE("capture overlap: inputs that are parts of a buffer are used and writt
         written.copy_(in[0] * 3.0);
         return std::vector{y};
     });
-    Tensor into = zeros({8, 64});
-    (void)into.view(), (void)rows.view();
+    Tensor target = zeros({8, 64});
+    (void)target.view(), (void)rows.view();
     std::vector<std::vector<float>> all;
     for (int row = 0; row < 8; ++row) all.push_back(expected(row));
     const auto call = [&](std::int64_t from, std::int64_t to) {
-        return step({slice(rows, 0, from, from + 1), slice(into, 0, to, to + 1)})[0].to_vector<float>();
+        return step({slice(rows, 0, from, from + 1), slice(target, 0, to, to + 1)})[0].to_vector<float>();
     };
     CHECK(call(3, 5) == all[3]);
     {
@@ -128,7 +129,7 @@ TEST_CASE("capture overlap: inputs that are parts of a buffer are used and writt
     }
     CHECK(step.replayed() == 8);
     for (int row = 0; row < 8; ++row)
-        CHECK(slice(into, 0, 7 - row, 8 - row).to_vector<float>() ==
+        CHECK(slice(target, 0, 7 - row, 8 - row).to_vector<float>() ==
               (slice(rows, 0, row, row + 1) * 3.0).to_vector<float>());
     // A part of a tensor that the step also uses directly is copied, as before.
     auto other = capture([&](const Tensor& x) { return x + slice(rows, 0, 0, 1); });
@@ -143,10 +144,10 @@ TEST_CASE("capture overlap: inputs that overlap each other or a tensor of the st
     std::int64_t replayed = 0;
     for (std::uint64_t seed = 0; seed < 60; ++seed) {
         CAPTURE(seed);
-        Rows by_record, by_plain;
-        replayed += calls(seed, true, by_record);
+        Rows by_replay, by_plain;
+        replayed += calls(seed, true, by_replay);
         (void)calls(seed, false, by_plain);
-        CHECK((by_record == by_plain));
+        CHECK((by_replay == by_plain));
     }
     CHECK(replayed > 100);
 }

@@ -26,16 +26,16 @@ constexpr std::int64_t kRoom = 13, kWidth = 6;
 struct Attention {
     Tensor position = zeros({1}, {.dtype = DType::i32});
     Tensor keys = zeros({kRoom, kWidth}), values = zeros({kRoom, kWidth});
-    Tensor places = reshape(arange(0, kRoom, 1, {.dtype = DType::i32}), {kRoom, 1});
+    Tensor positions = reshape(arange(0, kRoom, 1, {.dtype = DType::i32}), {kRoom, 1});
     Tensor table = random_tensor({kRoom, kWidth}, 77);  // position embedding
 
     Tensor operator()(const Tensor& token) {
         const NoGrad no_grad;
         const Tensor x = token + embedding(position, table);
-        keys.copy_(where(places == position, x, keys));
-        values.copy_(where(places == position, tanh(x), values));
+        keys.copy_(where(positions == position, x, keys));
+        values.copy_(where(positions == position, tanh(x), values));
         const Tensor scores = matmul(keys, transpose(x, 0, 1)) * (1 / std::sqrt(static_cast<double>(kWidth)));
-        const Tensor weights = softmax(transpose(where(places <= position, scores, -1e9), 0, 1));
+        const Tensor weights = softmax(transpose(where(positions <= position, scores, -1e9), 0, 1));
         position.add_(1);
         return matmul(weights, values);
     }
@@ -46,7 +46,8 @@ Tensor token(std::int64_t sequence, std::int64_t at) {
 }
 
 /// The same in C++, for all tokens of a sequence.
-std::vector<std::vector<double>> by_host(std::int64_t sequence, std::int64_t tokens, const std::vector<float>& table) {
+std::vector<std::vector<double>> reference(std::int64_t sequence, std::int64_t tokens,
+                                           const std::vector<float>& table) {
     std::vector<std::vector<double>> x, out;
     for (std::int64_t at = 0; at < tokens; ++at) {
         const std::vector<float> elements = token(sequence, at).to_vector<float>();
@@ -76,7 +77,7 @@ TEST_CASE("capture positions: a position in device memory grows from replay to r
     const std::vector<float> table = plain.table.to_vector<float>();
     for (std::int64_t sequence = 0; sequence < 2; ++sequence) {
         const std::int64_t tokens = 10 + sequence * 3;  // the second sequence overwrites the cache of the first
-        const auto expected = by_host(sequence, tokens, table);
+        const auto expected = reference(sequence, tokens, table);
         for (std::int64_t at = 0; at < tokens; ++at) {
             CAPTURE(at);
             const Tensor x = token(sequence, at);
@@ -93,9 +94,9 @@ TEST_CASE("capture positions: a position in device memory grows from replay to r
 }
 
 TEST_CASE("capture positions: each row of a batch may have its own length, as an input") {
-    const Tensor places = reshape(arange(0, 9, 1, {.dtype = DType::i32}), {1, 9});
+    const Tensor positions = reshape(arange(0, 9, 1, {.dtype = DType::i32}), {1, 9});
     auto mean = capture([&](const std::vector<Tensor>& in) {
-        const Tensor used = in[0] * (places < reshape(in[1], {3, 1}));
+        const Tensor used = in[0] * (positions < reshape(in[1], {3, 1}));
         return std::vector{sum(used, {1}) / in[1]};
     });
     for (std::int32_t round = 0; round < 10; ++round) {
@@ -104,10 +105,10 @@ TEST_CASE("capture positions: each row of a batch may have its own length, as an
         const std::vector<float> elements = x.to_vector<float>(),
                                  got = mean({x, Tensor::from(lengths, {3})})[0].to_vector<float>();
         for (std::size_t row = 0; row < 3; ++row) {
-            double want = 0;
+            double expected = 0;
             for (std::int32_t i = 0; i < lengths[row]; ++i)
-                want += static_cast<double>(elements[row * 9 + static_cast<std::size_t>(i)]) / lengths[row];
-            CHECK(std::abs(static_cast<double>(got[row]) - want) < 1e-5);
+                expected += static_cast<double>(elements[row * 9 + static_cast<std::size_t>(i)]) / lengths[row];
+            CHECK(std::abs(static_cast<double>(got[row]) - expected) < 1e-5);
         }
     }
     CHECK(mean.replayed() == 9);

@@ -15,7 +15,7 @@
 
 #include <tests/support/values.hpp>
 #include "tests/support/devices.hpp"
-#include "tests/support/words.hpp"
+#include "tests/support/error_message.hpp"
 
 using namespace declivity;
 using namespace declivity::test;
@@ -27,7 +27,7 @@ using Values = std::vector<std::vector<float>>;
 }  // namespace
 
 TEST_CASE("capture signatures: captures for several shapes are cached, the least recently used one is evicted") {
-    CHECK(words_of<ValueError>([] {
+    CHECK(error_message<ValueError>([] {
               capture([](const Tensor& x) { return x; }, {.signatures = 0});
           }).find("at least 1 signature, got 0") != std::string::npos);
     Tensor total = zeros({1});
@@ -39,10 +39,10 @@ TEST_CASE("capture signatures: captures for several shapes are cached, the least
             return exp(x) * 0.5;
         },
         {.signatures = 2});
-    const auto of = [](std::int64_t n) { return random_tensor({n, 3}, static_cast<std::uint64_t>(n)); };
+    const auto rows_of = [](std::int64_t n) { return random_tensor({n, 3}, static_cast<std::uint64_t>(n)); };
     double expected = 0;
     const auto call = [&](std::int64_t n) {
-        const Tensor x = of(n);
+        const Tensor x = rows_of(n);
         for (const float element : x.to_vector<float>()) expected += element;
         CHECK(step(x).to_vector<float>() == (exp(x) * 0.5).to_vector<float>());
         return calls;
@@ -70,21 +70,21 @@ TEST_CASE(
     "again") {
     for (const WhenRefused when : {WhenRefused::fail, WhenRefused::run}) {
         auto step = capture([](const Tensor& x) { return x * 2.0; }, {.when_refused = when, .signatures = 2});
-        const auto turn = [&](std::int64_t kinds) {
+        const auto call_each = [&](std::int64_t kinds) {
             for (std::int64_t n = 1; n <= kinds; ++n) CHECK(step(ones({n})).to_vector<float>()[0] == 2);
         };
-        for (int i = 0; i < 4; ++i) turn(2);
+        for (int i = 0; i < 4; ++i) call_each(2);
         CHECK(step.refused().empty());
         if (when == WhenRefused::run) continue;
         const std::int64_t before = step.replayed();
-        turn(3);
+        call_each(3);
         CHECK(step.refused().empty());  // a single eviction is not reported
-        for (int i = 0; i < 3; ++i) turn(3);
+        for (int i = 0; i < 3; ++i) call_each(3);
         CHECK(step.replayed() == before + 2);
         CHECK(step.refused() ==
               "alternating inputs of more signatures (shapes, types) than the 2 for which captures are kept: each call "
               "evicts the capture that a later one needs, and is captured itself (raise CaptureOptions::signatures)");
-        for (int i = 0; i < 3; ++i) turn(2);
+        for (int i = 0; i < 3; ++i) call_each(2);
         CHECK(step.refused().empty());
     }
 }
@@ -96,29 +96,29 @@ TEST_CASE("capture signatures: an evicted capture leaves its results and memory 
         return y + 1.0;
     };
     auto step = capture(function, {.signatures = 1});
-    Values kept_elements;
-    std::vector<Tensor> kept;
+    Values expected_results;
+    std::vector<Tensor> results;
     for (int i = 0; i < 12; ++i) {
         const std::int64_t n = 40 + 8 * (i % 3);
         const Tensor x = random_tensor({n, n}, 50 + static_cast<std::uint64_t>(i));
-        kept.push_back(step(x));  // not read yet: the next shape evicts its capture while it is running
-        kept_elements.push_back(function(x).to_vector<float>());
+        results.push_back(step(x));  // not read yet: the next shape evicts its capture while it is running
+        expected_results.push_back(function(x).to_vector<float>());
     }
-    for (std::size_t i = 0; i < kept.size(); ++i) CHECK(kept[i].to_vector<float>() == kept_elements[i]);
+    for (std::size_t i = 0; i < results.size(); ++i) CHECK(results[i].to_vector<float>() == expected_results[i]);
     CHECK(step.replayed() == 0);
 }
 
 TEST_CASE("capture signatures: other types are other signatures, and a failed signature does not affect the next") {
     auto step = capture([](const std::vector<Tensor>& in) { return std::vector{in.at(0) * 2.0 + in.at(1)}; });
     CHECK_THROWS_AS(step({zeros({3})}), std::out_of_range);
-    const Tensor floats = random_tensor({3}, 1), whole = Tensor::from<std::int64_t>({4, 5, 6}, {3});
+    const Tensor floats = random_tensor({3}, 1), integers = Tensor::from<std::int64_t>({4, 5, 6}, {3});
     for (int i = 0; i < 3; ++i) {
         CHECK(step({floats, floats.clone()})[0].to_vector<float>() == (floats * 3.0).to_vector<float>());
-        CHECK(step({whole, floats})[0].to_vector<float>() == (whole * 2.0 + floats).to_vector<float>());
-        CHECK(step({floats.to(DType::f16), whole})[0].shape() == Shape{3});
+        CHECK(step({integers, floats})[0].to_vector<float>() == (integers * 2.0 + floats).to_vector<float>());
+        CHECK(step({floats.to(DType::f16), integers})[0].shape() == Shape{3});
     }
     CHECK(step.replayed() == 6);
-    CHECK(words_of<ValueError>([&] { step({floats}); }).find("expected 2 inputs, got 1") != std::string::npos);
+    CHECK(error_message<ValueError>([&] { step({floats}); }).find("expected 2 inputs, got 1") != std::string::npos);
     CHECK(step({floats, floats.clone()})[0].dtype() == DType::f32);
     CHECK(step.replayed() == 7);
 }
@@ -166,7 +166,7 @@ TEST_CASE("capture signatures: a step must return defined tensors") {
                 return std::vector{in[0] * 2.0, Tensor()};
             },
             {.when_refused = when});
-        CHECK(words_of<ValueError>([&] { step({zeros({3})}); }) ==
+        CHECK(error_message<ValueError>([&] { step({zeros({3})}); }) ==
               "capture: expected defined tensors from the step, got an undefined one at 1");
     }
 }

@@ -17,14 +17,14 @@
 #include <doctest/doctest.h>
 
 #include <tests/support/values.hpp>
-#include "tests/support/words.hpp"
+#include "tests/support/error_message.hpp"
 
 using namespace declivity;
 using namespace declivity::test;
 
 TEST_CASE("host_call: called in order in each replay") {
     Tensor rate = full({1}, 1.0), weight = zeros({3});
-    std::vector<float> seen;
+    std::vector<float> totals;
     int steps = 0, calls = 0;
     auto step = capture([&](const Tensor& x) {
         ++calls;
@@ -32,7 +32,7 @@ TEST_CASE("host_call: called in order in each replay") {
         const Tensor total = sum(weight);
         host_call({total}, [&, total] {
             CHECK_FALSE(is_capturing());
-            seen.push_back(total.item<float>());  // earlier commands are complete
+            totals.push_back(total.item<float>());  // earlier commands are complete
             rate.fill_(static_cast<float>(++steps + 1));
         });
         return weight * rate;  // later commands see what it has written
@@ -43,31 +43,31 @@ TEST_CASE("host_call: called in order in each replay") {
         const std::vector<float> got = step(x).to_vector<float>();
         float total = 0;
         for (int k = 0; k < 3; ++k) {
-            float& one = expected_weight[static_cast<std::size_t>(k)];
-            one += static_cast<float>((k + 1) * i);
-            total += one;
-            CHECK(got[static_cast<std::size_t>(k)] == one * static_cast<float>(i + 1));
+            float& element = expected_weight[static_cast<std::size_t>(k)];
+            element += static_cast<float>((k + 1) * i);
+            total += element;
+            CHECK(got[static_cast<std::size_t>(k)] == element * static_cast<float>(i + 1));
         }
         expected_seen.push_back(total);
     }
     CHECK(calls == 1);
     CHECK(step.replayed() == 4);
-    CHECK(seen == expected_seen);
+    CHECK(totals == expected_seen);
     // Its exceptions leave the call; the step can be called again.
     bool fails = false;
-    auto thrower = capture([&](const Tensor& v) {
+    auto throwing_step = capture([&](const Tensor& v) {
         const Tensor y = v + 1.0;
         host_call({y}, [&] {
             if (fails) throw std::runtime_error("of the host");
         });
         return y * 2.0;
     });
-    CHECK(thrower(x).to_vector<float>() == std::vector<float>{4, 6, 8});
+    CHECK(throwing_step(x).to_vector<float>() == std::vector<float>{4, 6, 8});
     fails = true;
-    CHECK(words_of<std::runtime_error>([&] { thrower(x); }) == "of the host");
+    CHECK(error_message<std::runtime_error>([&] { throwing_step(x); }) == "of the host");
     fails = false;
-    CHECK(thrower(x).to_vector<float>() == std::vector<float>{4, 6, 8});
-    CHECK(thrower.replayed() >= 1);
+    CHECK(throwing_step(x).to_vector<float>() == std::vector<float>{4, 6, 8});
+    CHECK(throwing_step.replayed() >= 1);
     CHECK_THROWS_AS(host_call(std::vector<Tensor>{}, nullptr), ValueError);
     CHECK_THROWS_AS(host_call({Tensor()}, [] {}), ValueError);
 }
@@ -114,12 +114,12 @@ TEST_CASE("host_call: its exception reaches the caller, even if the capture is s
     });
     for (int i = 0; i < 3; ++i) (void)step(x);
     fails = true;
-    CHECK(words_of<ValueError>([&] { step(x); }) == "of the host");
+    CHECK(error_message<ValueError>([&] { step(x); }) == "of the host");
     CHECK(calls == 4);
     fails = false;
     const NoGrad no_grad;
-    const Tensor wanted = batch_norm(x, {}, {}, mean, variance, {.training = false}) * 2.0;
-    CHECK(step(x).to_vector<float>() == wanted.to_vector<float>());
+    const Tensor expected = batch_norm(x, {}, {}, mean, variance, {.training = false}) * 2.0;
+    CHECK(step(x).to_vector<float>() == expected.to_vector<float>());
 }
 
 TEST_CASE("host_call: earlier pending values are evaluated before it") {
@@ -172,49 +172,50 @@ TEST_CASE("host_call: calls that cannot be correct in a replay are refused") {
                 host_call({read}, [read] { (void)read.to_vector<float>(); });
                 return in * 2.0;
             });
-            CHECK(words_of<Unsupported>([&] { step(x); }).find("a host_call that reads an input") != std::string::npos);
+            CHECK(error_message<Unsupported>([&] { step(x); }).find("a host_call that reads an input") !=
+                  std::string::npos);
         }
-        std::vector<float> seen;
+        std::vector<float> observed;
         auto copied = capture([&](const Tensor& in) {
             const Tensor read = in.clone();
-            host_call({read}, [&seen, read] { seen = read.to_vector<float>(); });
+            host_call({read}, [&observed, read] { observed = read.to_vector<float>(); });
             return in * 2.0;
         });
         for (std::uint64_t i = 0; i < 3; ++i) {
             const Tensor other = random_tensor({3}, 10 + i);
             (void)copied(other);
-            CHECK(seen == other.to_vector<float>());
+            CHECK(observed == other.to_vector<float>());
         }
         CHECK(copied.replayed() == 2);
     }
     SUBCASE("calls its own step") {
         CapturedStep* self = nullptr;
-        bool again = false;
+        bool recurse = false;
         auto step = capture([&](const std::vector<Tensor>& in) {
             host_call({}, [&] {
-                if (again) (void)(*self)({zeros({5})});
+                if (recurse) (void)(*self)({zeros({5})});
             });
             return std::vector{in[0] * 2.0};
         });
         self = &step;
         for (int i = 0; i < 2; ++i) (void)step({x});
-        again = true;
-        CHECK(words_of<ValueError>([&] { step({x}); }).find("of a host_call") != std::string::npos);
-        again = false;
+        recurse = true;
+        CHECK(error_message<ValueError>([&] { step({x}); }).find("of a host_call") != std::string::npos);
+        recurse = false;
         CHECK(step({x})[0].to_vector<float>() == (x * 2.0).to_vector<float>());
         CHECK(step.replayed() >= 2);
     }
     SUBCASE("samples from the generator of the step") {
-        Generator theirs(7);
+        Generator generator(7);
         bool draws = false;
         const auto steps = [&](bool before) {
             return capture([&, before](const Tensor& in) {
                 Tensor y = in;
-                if (!before) y = y + uniform({3}, 0, 1, {}, theirs);
+                if (!before) y = y + uniform({3}, 0, 1, {}, generator);
                 host_call({}, [&] {
-                    if (draws) (void)uniform({2}, 0, 1, {}, theirs).to_vector<float>();
+                    if (draws) (void)uniform({2}, 0, 1, {}, generator).to_vector<float>();
                 });
-                if (before) y = y + uniform({3}, 0, 1, {}, theirs);
+                if (before) y = y + uniform({3}, 0, 1, {}, generator);
                 return y;
             });
         };
@@ -231,12 +232,12 @@ TEST_CASE("host_call: calls that cannot be correct in a replay are refused") {
     }
     SUBCASE("may sample from its own generator") {
         const auto run = [&](bool captured) {
-            Generator theirs(7), its(8);
+            Generator generator(7), host_generator(8);
             std::vector<std::vector<float>> out;
             const auto function = [&](const Tensor& in) {
-                const Tensor a = in + uniform({3}, 0, 1, {}, theirs);
-                host_call({}, [&] { out.push_back(uniform({2}, 0, 1, {}, its).to_vector<float>()); });
-                return a + uniform({3}, 0, 1, {}, theirs);
+                const Tensor a = in + uniform({3}, 0, 1, {}, generator);
+                host_call({}, [&] { out.push_back(uniform({2}, 0, 1, {}, host_generator).to_vector<float>()); });
+                return a + uniform({3}, 0, 1, {}, generator);
             };
             auto step = capture(function);
             for (int i = 0; i < 4; ++i) out.push_back((captured ? step(x) : function(x)).to_vector<float>());

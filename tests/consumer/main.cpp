@@ -37,11 +37,11 @@ int complain(const std::string& what) {
 }
 
 // Exceptions keep their type across the library boundary.
-template <class Wanted, class Call>
+template <class Expected, class Call>
 bool throws(Call&& call) {
     try {
         call();
-    } catch (const Wanted& error) {
+    } catch (const Expected& error) {
         return std::strlen(error.what()) > 0;
     } catch (...) {
     }
@@ -50,14 +50,14 @@ bool throws(Call&& call) {
 
 bool same(const StateDict& a, const StateDict& b) {
     if (a.size() != b.size()) return false;
-    for (const NamedTensor& wanted : a) {
+    for (const NamedTensor& expected : a) {
         bool found = false;
         for (const NamedTensor& got : b)
-            found = found || (got.name == wanted.name && got.tensor.shape() == wanted.tensor.shape() &&
-                              got.tensor.dtype() == wanted.tensor.dtype() &&
+            found = found || (got.name == expected.name && got.tensor.shape() == expected.tensor.shape() &&
+                              got.tensor.dtype() == expected.tensor.dtype() &&
                               (got.tensor.dtype() == DType::f32
-                                   ? got.tensor.to_vector<float>() == wanted.tensor.to_vector<float>()
-                                   : got.tensor.numel() == wanted.tensor.numel()));
+                                   ? got.tensor.to_vector<float>() == expected.tensor.to_vector<float>()
+                                   : got.tensor.numel() == expected.tensor.numel()));
         if (!found) return false;
     }
     return true;

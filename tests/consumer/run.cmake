@@ -1,4 +1,4 @@
-# cmake -DHOW=... -DSOURCE=<project> -DBUILD=<its build> -DFOLDER=<scratch> -DVERSION=<wanted> -DGENERATOR=... -DCOMPILER=...
+# cmake -DHOW=... -DSOURCE=<project> -DBUILD=<its build> -DFOLDER=<scratch> -DVERSION=<expected> -DGENERATOR=... -DCOMPILER=...
 #       -DTOOLS=ON|OFF [-DKIND=static|shared] [-DPKG_CONFIG=...] -P run.cmake
 #
 # Builds the consumer program and runs it. HOW:
@@ -161,10 +161,10 @@ elseif(HOW STREQUAL "deb")
         execute_process(COMMAND dpkg-deb --field ${file} Depends OUTPUT_VARIABLE depends_of_${package})
     endforeach()
     function(needs package)
-        foreach(wanted IN LISTS ARGN)
-            string(FIND "${depends_of_${package}}" "${wanted}" at)
+        foreach(dependency IN LISTS ARGN)
+            string(FIND "${depends_of_${package}}" "${dependency}" at)
             if(at EQUAL -1)
-                message(FATAL_ERROR "The package ${package} does not depend on ${wanted}, only on ${depends_of_${package}}")
+                message(FATAL_ERROR "The package ${package} does not depend on ${dependency}, only on ${depends_of_${package}}")
             endif()
         endforeach()
     endfunction()
@@ -174,10 +174,10 @@ elseif(HOW STREQUAL "deb")
     compare_headers(${build}/root/usr/include/declivity)
     file(GLOB_RECURSE found RELATIVE ${build}/root/usr ${build}/root/usr/*)
     list(JOIN found "\n" found)
-    foreach(wanted "bin/declivity" "/libdeclivity\\.so" "/libdeclivity\\.so\\.${minor}" "/libdeclivity\\.a" "pkgconfig/declivity\\.pc"
+    foreach(path_pattern "bin/declivity" "/libdeclivity\\.so" "/libdeclivity\\.so\\.${minor}" "/libdeclivity\\.a" "pkgconfig/declivity\\.pc"
                    "doc/declivity/copyright" "doc/libdeclivity${minor}/copyright" "doc/libdeclivity-dev/copyright")
-        if(NOT "\n${found}\n" MATCHES "${wanted}\n")
-            message(FATAL_ERROR "None of the packages holds ${wanted}. They hold\n${found}")
+        if(NOT "\n${found}\n" MATCHES "${path_pattern}\n")
+            message(FATAL_ERROR "None of the packages holds ${path_pattern}. They hold\n${found}")
         endif()
     endforeach()
     build_with_cmake(${build}/consumer -DCMAKE_PREFIX_PATH=${build}/root/usr)

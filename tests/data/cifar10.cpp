@@ -97,8 +97,8 @@ TEST_CASE("cifar10: fuzzed files") {
         CHECK(set->size() > 0);
     };
     const Bytes valid = batch({1, 2});
-    const Verdicts cut = truncate_everywhere(valid, path, read);
-    CHECK(cut.accepted == 1);
+    const Verdicts truncated = truncate_everywhere(valid, path, read);
+    CHECK(truncated.accepted == 1);
     CHECK(damage_at_random(valid, path, 500, read).refused > 100);
 }
 

@@ -24,11 +24,11 @@ std::vector<Example> tables(std::int64_t count, std::int64_t largest) {
         const Shape shape{random.below(largest + 1), 1 + random.below(largest), 2};
         std::vector<double> table;
         for (std::int64_t k = 0; k < shape.numel(); ++k) table.push_back(random.normal());
-        std::vector<std::int32_t> words(static_cast<std::size_t>(random.below(largest + 1)));
-        for (auto& word : words) word = static_cast<std::int32_t>(random.below(1000)) - 500;
+        std::vector<std::int32_t> word_ids(static_cast<std::size_t>(random.below(largest + 1)));
+        for (auto& word : word_ids) word = static_cast<std::int32_t>(random.below(1000)) - 500;
         out.emplace_back(names,
                          std::vector{io::HostArray::of(shape, table),
-                                     io::HostArray::of({static_cast<std::int64_t>(words.size())}, words),
+                                     io::HostArray::of({static_cast<std::int64_t>(word_ids.size())}, word_ids),
                                      io::HostArray::of(static_cast<float>(i) / 2)},
                          100 + i);
     }
@@ -42,29 +42,32 @@ TEST_CASE("collate: pad places each example at the origin of the largest shape")
         const std::vector<Example> examples = tables(13, 7);
         const Example batch = pad({.values = {{"table", -2.5}, {"words", 77}}, .multiple = multiple})(examples);
         REQUIRE(batch.names() == std::vector<std::string>{"table", "words", "y", "table_length"});
-        Shape most{0, 0, 2};
+        Shape max_shape{0, 0, 2};
         for (const Example& example : examples)
-            for (int axis = 0; axis < 2; ++axis) most[axis] = std::max(most[axis], example["table"].shape[axis]);
-        most[0] = (most[0] + multiple - 1) / multiple * multiple;
-        REQUIRE(batch["table"].shape == Shape{13, most[0], most[1], 2});
+            for (int axis = 0; axis < 2; ++axis)
+                max_shape[axis] = std::max(max_shape[axis], example["table"].shape[axis]);
+        max_shape[0] = (max_shape[0] + multiple - 1) / multiple * multiple;
+        REQUIRE(batch["table"].shape == Shape{13, max_shape[0], max_shape[1], 2});
         const auto all = batch["table"].as<double>();
         std::size_t at = 0;
         for (std::size_t i = 0; i < 13; ++i) {
             const Shape& shape = examples[i]["table"].shape;
-            const auto own = examples[i]["table"].as<double>();
-            for (std::int64_t a = 0; a < most[0]; ++a)
-                for (std::int64_t b = 0; b < most[1]; ++b)
+            const auto table_values = examples[i]["table"].as<double>();
+            for (std::int64_t a = 0; a < max_shape[0]; ++a)
+                for (std::int64_t b = 0; b < max_shape[1]; ++b)
                     for (std::int64_t c = 0; c < 2; ++c, ++at) {
                         const bool inside = a < shape[0] && b < shape[1];
-                        REQUIRE(all[at] == (inside ? own[static_cast<std::size_t>((a * shape[1] + b) * 2 + c)] : -2.5));
+                        REQUIRE(all[at] ==
+                                (inside ? table_values[static_cast<std::size_t>((a * shape[1] + b) * 2 + c)] : -2.5));
                     }
             CHECK(batch["table_length"].as<std::int64_t>()[i] == shape[0]);
             CHECK(batch["y"].as<float>()[i] == static_cast<float>(i) / 2);
-            const auto words = examples[i]["words"].as<std::int32_t>();
+            const auto word_ids = examples[i]["words"].as<std::int32_t>();
             const auto padded =
                 batch["words"].as<std::int32_t>().subspan(i * static_cast<std::size_t>(batch["words"].shape[1]),
                                                           static_cast<std::size_t>(batch["words"].shape[1]));
-            for (std::size_t k = 0; k < padded.size(); ++k) REQUIRE(padded[k] == (k < words.size() ? words[k] : 77));
+            for (std::size_t k = 0; k < padded.size(); ++k)
+                REQUIRE(padded[k] == (k < word_ids.size() ? word_ids[k] : 77));
         }
     }
 }
@@ -75,10 +78,10 @@ TEST_CASE("collate: lengths of any fields, padding values in the field's type") 
     CHECK(batch.names() == std::vector<std::string>{"table", "words", "y", "words_length", "table_length"});
     for (std::size_t i = 0; i < 4; ++i)
         CHECK(batch["words_length"].as<std::int64_t>()[i] == examples[i]["words"].shape[0]);
-    const std::vector<Example> halves{
+    const std::vector<Example> reduced_precision{
         Example({"h"}, {io::HostArray::of({1}, std::vector<float16>{float16(1.5)})}),
         Example({"h"}, {io::HostArray::of({2}, std::vector<float16>{float16(2.5), float16(3)})})};
-    const auto padded = pad({.values = {{"h", -0.25}}})(halves);
+    const auto padded = pad({.values = {{"h", -0.25}}})(reduced_precision);
     CHECK(static_cast<float>(padded["h"].as<float16>()[1]) == -0.25F);
     const std::vector<Example> bytes{Example({"b"}, {io::HostArray::of({1}, std::vector<std::uint8_t>{3})})};
     CHECK_THROWS_WITH_AS((void)pad({.values = {{"b", -1}}})(bytes),

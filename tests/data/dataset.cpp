@@ -38,10 +38,10 @@ TEST_CASE("dataset: floats are unchanged, bytes are divided by 255") {
 
 TEST_CASE("dataset: wrong indices, sizes and labels") {
     const InMemoryDataset set({2}, std::vector<float>{1, 2, 3, 4}, {0, 1}, 2);
-    std::vector<float> two(2), three(3);
-    CHECK_THROWS_WITH_AS(set.read(2, two), "Dataset::read: expected an index in [0, 2), got 2", ValueError);
-    CHECK_THROWS_AS(set.read(-1, two), ValueError);
-    CHECK_THROWS_WITH_AS(set.read(0, three), "Dataset::read: expected room for 2 values of shape [2], got 3",
+    std::vector<float> first(2), second(3);
+    CHECK_THROWS_WITH_AS(set.read(2, first), "Dataset::read: expected an index in [0, 2), got 2", ValueError);
+    CHECK_THROWS_AS(set.read(-1, first), ValueError);
+    CHECK_THROWS_WITH_AS(set.read(0, second), "Dataset::read: expected room for 2 values of shape [2], got 3",
                          ShapeError);
     CHECK_THROWS_AS((void)set.label(2), ValueError);
     using Floats = std::vector<float>;
@@ -59,7 +59,7 @@ namespace {
 using Floats = std::vector<float>;
 using Labels = std::vector<std::int64_t>;
 
-std::shared_ptr<const InMemoryDataset> five() {
+std::shared_ptr<const InMemoryDataset> five_examples() {
     return std::make_shared<const InMemoryDataset>(Shape{1}, Floats{10, 11, 12, 13, 14}, Labels{0, 1, 0, 1, 0}, 2,
                                                    std::vector<std::string>{"even", "odd"});
 }
@@ -75,7 +75,7 @@ std::int64_t label(const Dataset& set, std::int64_t index) { return set.example(
 }  // namespace
 
 TEST_CASE("dataset: images with labels are two fields") {
-    const auto set = five();
+    const auto set = five_examples();
     REQUIRE(set->fields().size() == 2);
     CHECK(set->fields()[0].name == "features");
     CHECK(set->field("features").shape == Shape{1});
@@ -139,59 +139,59 @@ TEST_CASE("dataset: from a function, checked against its declared fields") {
 }
 
 TEST_CASE("dataset: subsets and take") {
-    const auto whole = five();
-    const Subset picked(whole, {4, 1, 1});
+    const auto dataset = five_examples();
+    const Subset picked(dataset, {4, 1, 1});
     CHECK(picked.size() == 3);
     CHECK(features(picked, 0) == Floats{14});
     CHECK(features(picked, 2) == Floats{11});
     CHECK(label(picked, 2) == 1);
-    CHECK(picked.field("label").class_names == whole->class_names());
+    CHECK(picked.field("label").class_names == dataset->class_names());
 
-    const auto middle = std::make_shared<const Subset>(whole, 1, 4);
+    const auto middle = std::make_shared<const Subset>(dataset, 1, 4);
     CHECK(middle->size() == 3);
     CHECK(features(*middle, 2) == Floats{13});
     CHECK_THROWS_AS((void)middle->example(3), ValueError);
     CHECK(features(Subset(middle, {2, 0}), 1) == Floats{11});
 
-    CHECK(take(whole, 2)->size() == 2);
-    CHECK(take(whole, 0)->size() == 0);
-    CHECK(take(whole, 99)->size() == 5);
-    CHECK(features(*take(whole, 2), 1) == Floats{11});
+    CHECK(take(dataset, 2)->size() == 2);
+    CHECK(take(dataset, 0)->size() == 0);
+    CHECK(take(dataset, 99)->size() == 5);
+    CHECK(features(*take(dataset, 2), 1) == Floats{11});
 
-    CHECK_THROWS_AS(Subset(whole, {5}), ValueError);
-    CHECK_THROWS_AS(Subset(whole, {-1}), ValueError);
-    CHECK_THROWS_AS(Subset(whole, 0, 6), ValueError);
-    CHECK_THROWS_AS(Subset(whole, 0, INT64_MAX), ValueError);
-    CHECK_THROWS_AS(Subset(whole, 3, 2), ValueError);
+    CHECK_THROWS_AS(Subset(dataset, {5}), ValueError);
+    CHECK_THROWS_AS(Subset(dataset, {-1}), ValueError);
+    CHECK_THROWS_AS(Subset(dataset, 0, 6), ValueError);
+    CHECK_THROWS_AS(Subset(dataset, 0, INT64_MAX), ValueError);
+    CHECK_THROWS_AS(Subset(dataset, 3, 2), ValueError);
     CHECK_THROWS_AS(Subset(nullptr, {0}), ValueError);
-    CHECK_THROWS_AS((void)take(whole, -1), ValueError);
+    CHECK_THROWS_AS((void)take(dataset, -1), ValueError);
     CHECK_THROWS_AS((void)take(nullptr, 1), ValueError);
 }
 
 TEST_CASE("dataset: concatenation") {
-    const auto whole = five();
-    const ConcatDataset all({whole, take(whole, 0), take(whole, 2), whole});
+    const auto dataset = five_examples();
+    const ConcatDataset all({dataset, take(dataset, 0), take(dataset, 2), dataset});
     CHECK(all.size() == 12);
-    Floats seen;
-    for (std::int64_t i = 0; i < all.size(); ++i) seen.push_back(features(all, i)[0]);
-    CHECK(seen == Floats{10, 11, 12, 13, 14, 10, 11, 10, 11, 12, 13, 14});
+    Floats read_values;
+    for (std::int64_t i = 0; i < all.size(); ++i) read_values.push_back(features(all, i)[0]);
+    CHECK(read_values == Floats{10, 11, 12, 13, 14, 10, 11, 10, 11, 12, 13, 14});
     CHECK(label(all, 6) == 1);
     CHECK(all.field("features").shape == Shape{1});
     const auto wider = std::make_shared<const InMemoryDataset>(Shape{2}, Floats{1, 2}, Labels{1}, 2);
-    const ConcatDataset mixed({whole, wider});
+    const ConcatDataset mixed({dataset, wider});
     CHECK_FALSE(mixed.field("features").shape.has_value());
     CHECK(features(mixed, 5) == Floats{1, 2});
     const auto image = std::make_shared<const InMemoryDataset>(Shape{1, 1, 1}, Floats{1}, Labels{1}, 2);
     CHECK_THROWS_WITH_AS(
-        ConcatDataset({whole, image}),
+        ConcatDataset({dataset, image}),
         "ConcatDataset: expected data sets of the same fields, got [\"features\", \"label\"] and, as number "
         "1, [\"image\", \"label\"]",
         ValueError);
     const auto other = std::make_shared<const TensorDataset>(std::vector<std::pair<std::string, io::HostArray>>{
         {"features", io::HostArray::of({1}, Floats(1))},
         {"label", io::HostArray::of({1}, std::vector<std::int32_t>{1})}});
-    CHECK_THROWS_WITH_AS(ConcatDataset({whole, other}),
+    CHECK_THROWS_WITH_AS(ConcatDataset({dataset, other}),
                          "ConcatDataset: expected field 'label' of type i64, got i32 from number 1", TypeError);
     CHECK_THROWS_AS(ConcatDataset({}), ValueError);
-    CHECK_THROWS_AS(ConcatDataset({whole, nullptr}), ValueError);
+    CHECK_THROWS_AS(ConcatDataset({dataset, nullptr}), ValueError);
 }

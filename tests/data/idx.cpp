@@ -99,14 +99,14 @@ TEST_CASE("idx: damaged files are refused with an offset") {
     const Bytes valid = TinyMnist().images;
     const auto refuse_at = [&](const Bytes& bytes) {
         put_file(path, bytes);
-        const std::uint64_t plain = offset_of_error(path);
+        const std::uint64_t plain_offset = offset_of_error(path);
         put_file(path, gzip(bytes));
-        CHECK(offset_of_error(path) == plain);
-        return plain;
+        CHECK(offset_of_error(path) == plain_offset);
+        return plain_offset;
     };
-    const auto with = [&](std::size_t place, std::uint8_t value) {
+    const auto with_byte = [&](std::size_t offset, std::uint8_t value) {
         Bytes bytes = valid;
-        bytes[place] = value;
+        bytes[offset] = value;
         return bytes;
     };
     const auto with_size = [&](std::size_t size) {
@@ -114,10 +114,10 @@ TEST_CASE("idx: damaged files are refused with an offset") {
         bytes.resize(size);
         return bytes;
     };
-    CHECK(refuse_at(with(1, 1)) == 0);
-    CHECK(refuse_at(with(2, 0x0A)) == 2);
-    CHECK(refuse_at(with(3, 9)) == 3);
-    CHECK(refuse_at(with(3, 0)) == 3);
+    CHECK(refuse_at(with_byte(1, 1)) == 0);
+    CHECK(refuse_at(with_byte(2, 0x0A)) == 2);
+    CHECK(refuse_at(with_byte(3, 9)) == 3);
+    CHECK(refuse_at(with_byte(3, 0)) == 3);
     CHECK(refuse_at(with_size(valid.size() + 1)) == valid.size());
     CHECK(refuse_at(with_size(valid.size() - 1)) == valid.size() - 1);
     CHECK(refuse_at(with_size(9)) == 9);

@@ -18,19 +18,20 @@ namespace {
 /// Example i has the features i, i + 0.5, ... and the label i % 3.
 class Numbers : public data::ClassificationDataset {
   public:
-    explicit Numbers(std::int64_t count, std::int64_t broken = -1) : count_(count), broken_(broken) {}
+    explicit Numbers(std::int64_t count, std::int64_t failing_index = -1)
+        : count_(count), failing_index_(failing_index) {}
     std::int64_t size() const override { return count_; }
     Shape shape() const override { return {1, 2, 2}; }
     std::int64_t classes() const override { return 3; }
 
   private:
     void do_features(std::int64_t index, std::span<float> features) const override {
-        if (index == broken_) throw FormatError("numbers", 12, "a broken example");
+        if (index == failing_index_) throw FormatError("numbers", 12, "a broken example");
         for (std::size_t i = 0; i < features.size(); ++i)
             features[i] = static_cast<float>(index) + 0.5F * static_cast<float>(i);
     }
     std::int64_t do_label(std::int64_t index) const override { return index % 3; }
-    std::int64_t count_, broken_;
+    std::int64_t count_, failing_index_;
 };
 
 /// Example i: an image with its own height, and i numbers.
@@ -47,27 +48,27 @@ data::FunctionDataset growing(std::int64_t count) {
             }};
 }
 
-struct Seen {
+struct Observed {
     std::vector<double> features, labels;
     std::vector<std::int64_t> sizes;
-    friend bool operator==(const Seen&, const Seen&) = default;
+    friend bool operator==(const Observed&, const Observed&) = default;
 };
 
-void note(Seen& seen, const data::Batch& batch) {
+void add_batch(Observed& observed, const data::Batch& batch) {
     CHECK(batch["image"].shape() == Shape{batch.size, 1, 2, 2});
-    for (const double value : test::values(batch[0])) seen.features.push_back(value);
-    for (const double value : test::values(batch["label"])) seen.labels.push_back(value);
-    seen.sizes.push_back(batch.size);
+    for (const double value : test::values(batch[0])) observed.features.push_back(value);
+    for (const double value : test::values(batch["label"])) observed.labels.push_back(value);
+    observed.sizes.push_back(batch.size);
 }
 
-Seen run(data::Loader& loader, std::uint64_t epoch, std::int64_t first = 0) {
-    Seen seen;
+Observed run(data::Loader& loader, std::uint64_t epoch, std::int64_t first = 0) {
+    Observed observed;
     std::int64_t number = first;
     for (const data::Batch& batch : loader.epoch(epoch, first)) {
         CHECK(batch.number == number++);
-        note(seen, batch);
+        add_batch(observed, batch);
     }
-    return seen;
+    return observed;
 }
 
 }  // namespace
@@ -75,7 +76,7 @@ Seen run(data::Loader& loader, std::uint64_t epoch, std::int64_t first = 0) {
 TEST_CASE("loader: each example occurs once with its label, in order or shuffled") {
     const Numbers set(23);
     data::Loader plain(set, {.batch = 5});
-    const Seen in_order = run(plain, 0);
+    const Observed in_order = run(plain, 0);
     CHECK(plain.batches() == 5);
     CHECK(plain.examples() == 23);
     CHECK(plain.examples(4) == 3);
@@ -85,7 +86,7 @@ TEST_CASE("loader: each example occurs once with its label, in order or shuffled
         CHECK(in_order.labels[i] == static_cast<double>(i % 3));
     }
     data::Loader shuffled(set, {.batch = 5, .shuffle = true, .seed = 3});
-    const Seen first = run(shuffled, 0), second = run(shuffled, 1);
+    const Observed first = run(shuffled, 0), second = run(shuffled, 1);
     CHECK(first.features != in_order.features);
     CHECK(first.features != second.features);
     CHECK(run(shuffled, 0) == first);
@@ -94,8 +95,8 @@ TEST_CASE("loader: each example occurs once with its label, in order or shuffled
     auto expected = in_order.features;
     std::sort(expected.begin(), expected.end());
     CHECK(sorted == expected);
-    data::Loader dropping(set, {.batch = 5, .drop_last = true});
-    CHECK(run(dropping, 0).sizes == std::vector<std::int64_t>{5, 5, 5, 5});
+    data::Loader dropping_loader(set, {.batch = 5, .drop_last = true});
+    CHECK(run(dropping_loader, 0).sizes == std::vector<std::int64_t>{5, 5, 5, 5});
     // The order is that of shuffled_order, so that the seeds of earlier trainings remain valid.
     const auto order = data::shuffled_order(23, 3, 1);
     for (std::size_t i = 0; i < 23; ++i) CHECK(second.features[4 * i] == static_cast<double>(order[i]));
@@ -106,19 +107,19 @@ TEST_CASE("loader: each range-for goes through the next epoch and may be left ea
     data::Loader loader(set, {.batch = 5, .shuffle = true, .seed = 3}),
         other(set, {.batch = 5, .shuffle = true, .seed = 3});
     for (std::uint64_t epoch = 0; epoch < 3; ++epoch) {
-        Seen seen;
-        for (const data::Batch& batch : loader) note(seen, batch);
-        CHECK(seen == run(other, epoch));
+        Observed observed;
+        for (const data::Batch& batch : loader) add_batch(observed, batch);
+        CHECK(observed == run(other, epoch));
     }
     for (const data::Batch& batch : loader)
         if (batch.number == 1) break;
-    Seen seen;
-    for (const data::Batch& batch : loader) note(seen, batch);
-    CHECK(seen == run(other, 4));
+    Observed observed;
+    for (const data::Batch& batch : loader) add_batch(observed, batch);
+    CHECK(observed == run(other, 4));
     loader.start(7);
-    seen = {};
-    for (const data::Batch& batch : loader) note(seen, batch);
-    CHECK(seen == run(other, 8));
+    observed = {};
+    for (const data::Batch& batch : loader) add_batch(observed, batch);
+    CHECK(observed == run(other, 8));
     auto dropped = loader.begin();
     loader.start(0);
     CHECK_THROWS_WITH_AS(++dropped, doctest::Contains("abandoned by another start()"), ValueError);
@@ -129,22 +130,23 @@ TEST_CASE("loader: threads, prefetch and the first batch do not change the batch
     const auto transform = [](data::Image& image, data::Random& random) {
         for (float& pixel : image.pixels) pixel += random.uniform();
     };
-    data::Loader one(set, {.batch = 4, .shuffle = true, .seed = 9, .transform = transform});
-    const Seen reference = run(one, 2);
-    data::Loader many(set, {.batch = 4, .shuffle = true, .seed = 9, .transform = transform, .threads = 3, .ahead = 5});
-    CHECK(run(many, 2) == reference);
-    const Seen rest = run(many, 2, 7);
-    CHECK(std::equal(rest.features.begin(), rest.features.end(), reference.features.begin() + 7 * 4 * 4,
+    data::Loader loader(set, {.batch = 4, .shuffle = true, .seed = 9, .transform = transform});
+    const Observed reference = run(loader, 2);
+    data::Loader threaded(set,
+                          {.batch = 4, .shuffle = true, .seed = 9, .transform = transform, .threads = 3, .ahead = 5});
+    CHECK(run(threaded, 2) == reference);
+    const Observed remaining = run(threaded, 2, 7);
+    CHECK(std::equal(remaining.features.begin(), remaining.features.end(), reference.features.begin() + 7 * 4 * 4,
                      reference.features.end()));
-    many.start(1);
-    (void)many.next();  // an unfinished epoch
-    CHECK(run(many, 2) == reference);
+    threaded.start(1);
+    (void)threaded.next();  // an unfinished epoch
+    CHECK(run(threaded, 2) == reference);
     // The same with a transform of whole examples and a collate function.
-    const data::Transform of_example = [&](data::Example& example, data::Random& random) {
+    const data::Transform per_example = [&](data::Example& example, data::Random& random) {
         for (float& pixel : example["image"].as<float>()) pixel += random.uniform();
     };
-    data::Loader whole(set, {.batch = 4, .shuffle = true, .seed = 9, .transform = of_example, .threads = 3});
-    CHECK(run(whole, 2) == reference);
+    data::Loader single(set, {.batch = 4, .shuffle = true, .seed = 9, .transform = per_example, .threads = 3});
+    CHECK(run(single, 2) == reference);
     data::Loader collated(
         set, {.batch = 4, .shuffle = true, .seed = 9, .transform = transform, .collate = data::stack, .threads = 2});
     CHECK(run(collated, 2) == reference);
@@ -153,17 +155,17 @@ TEST_CASE("loader: threads, prefetch and the first batch do not change the batch
 TEST_CASE("loader: a transform of an image may change its shape, the same for all images") {
     const Numbers set(9);
     data::Loader cropped(set, {.batch = 4, .transform = data::random_crop(1, 1)});
-    std::set<double> seen;
+    std::set<double> observed;
     for (const data::Batch& batch : cropped.epoch(0)) {
         CHECK(batch["image"].shape() == Shape{batch.size, 1, 1, 1});
         const auto values = test::values(batch["image"]);
         for (std::size_t i = 0; i < values.size(); ++i) {
             const double offset = values[i] - static_cast<double>(batch.number * 4) - static_cast<double>(i);
             CHECK((offset == 0 || offset == 0.5 || offset == 1 || offset == 1.5));
-            seen.insert(offset);
+            observed.insert(offset);
         }
     }
-    CHECK(seen.size() > 1);
+    CHECK(observed.size() > 1);
     data::Loader uneven(set, {.transform = [](data::Image& image, data::Random&) {
                             if (image.pixels[0] == 3) image = {1, 1, 1, {0}};
                         }});
@@ -276,8 +278,8 @@ TEST_CASE("loader: invalid outputs of data sets, transforms and collate function
         (void)loader.next();
     };
     const auto two = io::HostArray::of({2}, std::vector<float>{1, 2});
-    const data::Collate own = [](std::span<const data::Example> examples) { return data::stack(examples); };
-    for (const data::LoaderOptions& options : {data::LoaderOptions{}, data::LoaderOptions{.collate = own}}) {
+    const data::Collate custom_collate = [](std::span<const data::Example> examples) { return data::stack(examples); };
+    for (const data::LoaderOptions& options : {data::LoaderOptions{}, data::LoaderOptions{.collate = custom_collate}}) {
         CHECK_THROWS_WITH_AS(loader_of({{.name = "a", .dtype = DType::i32, .shape = Shape{2}}}, two, options),
                              doctest::Contains("expected field 'a' of example 0 of type i32, got f32"), TypeError);
         CHECK_THROWS_WITH_AS(loader_of({{.name = "a", .shape = Shape{3}}}, two, options),

@@ -100,7 +100,8 @@ TEST_CASE("shuffled_order: every number is equally likely at every position") {
     const int epochs = 12000;
     for (int epoch = 0; epoch < epochs; ++epoch) {
         const std::vector<std::int64_t> order = shuffled_order(6, 9, static_cast<std::uint64_t>(epoch));
-        for (std::size_t place = 0; place < 6; ++place) ++counts[place * 6 + static_cast<std::size_t>(order[place])];
+        for (std::size_t position = 0; position < 6; ++position)
+            ++counts[position * 6 + static_cast<std::size_t>(order[position])];
     }
     for (const int count : counts) CHECK(std::abs(count - epochs / 6) < 210);  // five standard errors
 }

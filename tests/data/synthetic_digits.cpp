@@ -80,26 +80,26 @@ TEST_CASE("synthetic digits: labels are balanced, digits differ, strokes stay in
 }
 
 TEST_CASE("synthetic digits: nearest neighbours classify them, class means do not suffice") {
-    const SyntheticDigits known(1000, 11), asked(200, 12);
+    const SyntheticDigits training(1000, 11), tests(200, 12);
     std::vector<std::vector<float>> examples, means(10, std::vector<float>(784, 0.0F));
     std::array<float, 10> counts{};
-    for (std::int64_t i = 0; i < known.size(); ++i) {
-        examples.push_back(pixels_of(known, i));
-        const auto label = static_cast<std::size_t>(known.label(i));
+    for (std::int64_t i = 0; i < training.size(); ++i) {
+        examples.push_back(pixels_of(training, i));
+        const auto label = static_cast<std::size_t>(training.label(i));
         ++counts[label];
         for (std::size_t k = 0; k < 784; ++k) means[label][k] += examples.back()[k];
     }
     for (std::size_t label = 0; label < 10; ++label)
         for (float& value : means[label]) value /= counts[label];
     int by_neighbour = 0, by_mean = 0;
-    for (std::int64_t i = 0; i < asked.size(); ++i) {
-        const std::vector<float> pixels = pixels_of(asked, i);
+    for (std::int64_t i = 0; i < tests.size(); ++i) {
+        const std::vector<float> pixels = pixels_of(tests, i);
         const auto nearest = [&](const std::vector<std::vector<float>>& all) {
-            return std::ranges::min_element(all, {}, [&](const auto& each) { return distance(each, pixels); }) -
+            return std::ranges::min_element(all, {}, [&](const auto& centre) { return distance(centre, pixels); }) -
                    all.begin();
         };
-        by_neighbour += known.label(nearest(examples)) == asked.label(i) ? 1 : 0;
-        by_mean += nearest(means) == asked.label(i) ? 1 : 0;
+        by_neighbour += training.label(nearest(examples)) == tests.label(i) ? 1 : 0;
+        by_mean += nearest(means) == tests.label(i) ? 1 : 0;
     }
     CHECK(by_neighbour > 200 * 0.60);
     CHECK(by_neighbour < 200 * 0.95);

@@ -44,15 +44,15 @@ TEST_CASE("transforms: normalize works per channel") {
 TEST_CASE("transforms: random_crop is a window of the padded image, at every position") {
     for (const auto& [height, width, padding] :
          {std::array<std::int64_t, 3>{4, 5, 2}, {3, 3, 0}, {4, 5, 0}, {8, 9, 2}, {2, 1, 3}}) {
-        const Image whole = ramp(2, 4, 5);
+        const Image ramp_image = ramp(2, 4, 5);
         const Transform crop = random_crop(height, width, padding);
-        std::set<std::pair<std::int64_t, std::int64_t>> places;
+        std::set<std::pair<std::int64_t, std::int64_t>> offsets;
         for (std::uint64_t index = 0; index < 2000; ++index) {
             Random random(3, 0, index), twin(3, 0, index);
             const std::int64_t top = twin.below(4 + 2 * padding - height + 1) - padding;
             const std::int64_t left = twin.below(5 + 2 * padding - width + 1) - padding;
-            places.insert({top, left});
-            Image image = whole;
+            offsets.insert({top, left});
+            Image image = ramp_image;
             crop(image, random);
             REQUIRE(image.shape() == Shape{2, height, width});
             REQUIRE(image.pixels.size() == static_cast<std::size_t>(2 * height * width));
@@ -60,10 +60,10 @@ TEST_CASE("transforms: random_crop is a window of the padded image, at every pos
             for (std::int64_t c = 0; c < 2; ++c)
                 for (std::int64_t y = 0; y < height; ++y)
                     for (std::int64_t x = 0; x < width; ++x)
-                        same = same && at(image, c, y, x) == at(whole, c, top + y, left + x);
+                        same = same && at(image, c, y, x) == at(ramp_image, c, top + y, left + x);
             REQUIRE(same);
         }
-        CHECK(places.size() ==
+        CHECK(offsets.size() ==
               static_cast<std::size_t>((4 + 2 * padding - height + 1) * (5 + 2 * padding - width + 1)));
     }
     Image image = ramp(1, 4, 5);
@@ -74,29 +74,29 @@ TEST_CASE("transforms: random_crop is a window of the padded image, at every pos
 }
 
 TEST_CASE("transforms: random_horizontal_flip mirrors rows with the given probability") {
-    const Image whole = ramp(2, 3, 5);
+    const Image ramp_image = ramp(2, 3, 5);
     int flips = 0;
     for (std::uint64_t index = 0; index < 2000; ++index) {
         Random random(8, 1, index);
-        Image image = whole;
+        Image image = ramp_image;
         random_horizontal_flip(0.25F)(image, random);
-        if (image.pixels == whole.pixels) continue;
+        if (image.pixels == ramp_image.pixels) continue;
         ++flips;
         bool mirrored = true;
         for (std::int64_t c = 0; c < 2; ++c)
             for (std::int64_t y = 0; y < 3; ++y)
                 for (std::int64_t x = 0; x < 5; ++x)
-                    mirrored = mirrored && at(image, c, y, x) == at(whole, c, y, 4 - x);
+                    mirrored = mirrored && at(image, c, y, x) == at(ramp_image, c, y, 4 - x);
         REQUIRE(mirrored);
     }
     CHECK(std::abs(flips - 500) < 100);
     Random random(0, 0, 0);
     for (int i = 0; i < 100; ++i) {
-        Image image = whole;
+        Image image = ramp_image;
         random_horizontal_flip(0.0F)(image, random);
-        CHECK(image.pixels == whole.pixels);
+        CHECK(image.pixels == ramp_image.pixels);
         random_horizontal_flip(1.0F)(image, random);
-        CHECK(image.pixels != whole.pixels);
+        CHECK(image.pixels != ramp_image.pixels);
     }
     CHECK_THROWS_AS((void)random_horizontal_flip(1.5F), ValueError);
     CHECK_THROWS_AS((void)random_horizontal_flip(NAN), ValueError);
@@ -111,13 +111,13 @@ TEST_CASE("transforms: compose applies in order; the result depends on (seed, ep
         augment(image, random);
         return image.pixels;
     };
-    Image by_hand = ramp(1, 4, 4);
+    Image reference = ramp(1, 4, 4);
     Random random(1, 2, 3);
-    random_crop(4, 4, 2)(by_hand, random);
-    random_horizontal_flip()(by_hand, random);
-    data::normalize({2.0F}, {3.0F})(by_hand, random);
+    random_crop(4, 4, 2)(reference, random);
+    random_horizontal_flip()(reference, random);
+    data::normalize({2.0F}, {3.0F})(reference, random);
     const std::vector<float> first = prepare(1, 2, 3);
-    CHECK(first == by_hand.pixels);
+    CHECK(first == reference.pixels);
     (void)prepare(1, 2, 4);
     CHECK(prepare(1, 2, 3) == first);
     int differ = 0;
@@ -183,12 +183,12 @@ TEST_CASE("transforms: of images and of examples, combined and refused") {
     const Transform doubled = [](Example& item, Random&) {
         for (std::uint8_t& value : item["mask"].as<std::uint8_t>()) value = static_cast<std::uint8_t>(2 * value);
     };
-    const Transform mixed = compose({normalize({0.0F}, {0.5F}), doubled});
-    mixed(example, random);
+    const Transform normalized_twice = compose({normalize({0.0F}, {0.5F}), doubled});
+    normalized_twice(example, random);
     CHECK(example["image"].as<float>()[1] == 4);
     CHECK(example["mask"].as<std::uint8_t>()[1] == 4);
     Image image = to_image(example["image"]);
-    CHECK_THROWS_WITH_AS(mixed(image, random), "Transform: expected an example, got an image", ValueError);
+    CHECK_THROWS_WITH_AS(normalized_twice(image, random), "Transform: expected an example, got an image", ValueError);
     CHECK_THROWS_AS(Transform{}(image, random), ValueError);
     CHECK_THROWS_AS(Transform{}(example, random), ValueError);
     Example none({"x"}, {io::HostArray::of(1.0F)});

@@ -107,9 +107,9 @@ std::set<std::string> anchors_of(const fs::path& page) {
 
 /// Returns whether a path from the root of the sources exists; `*` and `<...>` stand for any part of a name.
 bool exists(const std::string& path) {
-    const std::size_t wild = path.find_first_of("*<{");
-    if (wild == std::string::npos) return fs::exists(root() / path);
-    const std::size_t folder = path.rfind('/', wild);
+    const std::size_t wildcard = path.find_first_of("*<{");
+    if (wildcard == std::string::npos) return fs::exists(root() / path);
+    const std::size_t folder = path.rfind('/', wildcard);
     return folder == std::string::npos || fs::exists(root() / path.substr(0, folder));
 }
 

@@ -120,7 +120,7 @@ std::vector<std::string> banned_in(const std::string& passage) {
     static const std::regex quoted("`[^`]*`");
     const std::string as_written = std::regex_replace(passage, quoted, " "), in_lower_case = lower(as_written);
     std::vector<std::string> out;
-    for (const auto& [word, instead] : kBanned) {
+    for (const auto& [word, replacement] : kBanned) {
         const bool short_word = word.size() < 4;  // He and others is a name
         const std::string& text = short_word ? as_written : in_lower_case;
         const std::string sought = short_word ? word : lower(word);
@@ -129,7 +129,7 @@ std::vector<std::string> banned_in(const std::string& passage) {
             if (at > 0 && is_word(text[at - 1])) continue;
             const bool prefix = word[0] == 'k';
             if (!prefix && end < text.size() && is_word(text[end])) continue;
-            out.push_back("'" + word + "': write " + instead);
+            out.push_back("'" + word + "': write " + replacement);
             break;
         }
     }

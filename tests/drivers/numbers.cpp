@@ -70,39 +70,39 @@ void elementwise_functions(Results& results) {
     const std::vector<Scalar> parameters{0.75, 1.5};
     for (const Row& row : rows) {
         if (row.domain == "choose") continue;  // the first input is a bool: see below
-        const bool of_positives = std::string_view(row.name).starts_with("pow") || row.function == Function::sqrt ||
-                                  row.function == Function::log;
+        const bool positive_inputs = std::string_view(row.name).starts_with("pow") || row.function == Function::sqrt ||
+                                     row.function == Function::log;
         std::vector<Tensor> inputs;
         for (int i = 0; i < row.inputs; ++i)
-            inputs.push_back((of_positives ? positive : any)[static_cast<std::size_t>(i)].clone());
+            inputs.push_back((positive_inputs ? positive : any)[static_cast<std::size_t>(i)].clone());
         if (row.function == Function::dropout) inputs[1] = bernoulli({kCount}, 0.5);
-        const std::vector<Scalar> own(parameters.begin(), parameters.begin() + row.parameters);
+        const std::vector<Scalar> row_parameters(parameters.begin(), parameters.begin() + row.parameters);
         if (row.domain == "compare") {
-            results.add(fmt::format("exact/{}", row.name), elementwise(row.function, inputs, own));
+            results.add(fmt::format("exact/{}", row.name), elementwise(row.function, inputs, row_parameters));
             continue;
         }
         if (row.domain == "integer" || row.domain == "shift" || row.domain == "logic") {
             const DType dtype = row.domain == "logic" ? DType::boolean : DType::i32;
             for (Tensor& input : inputs) input = input.to(dtype);
-            results.add(fmt::format("exact/{}", row.name), elementwise(row.function, inputs, own));
+            results.add(fmt::format("exact/{}", row.name), elementwise(row.function, inputs, row_parameters));
             continue;
         }
         inputs[0].set_requires_grad();
-        const Tensor y = elementwise(row.function, inputs, own);
+        const Tensor y = elementwise(row.function, inputs, row_parameters);
         results.add(fmt::format("each/{}", row.name), y);
         if (y.requires_grad())
             results.add(fmt::format("each/{}, gradient", row.name), gradients(y, {inputs[0]}, weights)[0]);
         if (row.domain == "number") {
             for (const DType dtype :
                  {DType::i32, DType::i64, DType::u8, DType::i16, DType::u16, DType::u32, DType::u64}) {
-                std::vector<Tensor> whole;
+                std::vector<Tensor> integers;
                 for (int i = 0; i < row.inputs; ++i)
-                    whole.push_back((uniform({kCount}, dtype_info(dtype).is_signed ? -99 : 0, 100)).to(dtype));
+                    integers.push_back((uniform({kCount}, dtype_info(dtype).is_signed ? -99 : 0, 100)).to(dtype));
                 if (!dtype_info(dtype).is_signed && (row.function == Function::neg || row.function == Function::sub))
                     continue;
                 const std::vector<Scalar> numbers{3, 50};
                 results.add(fmt::format("exact/{}, {}", row.name, name_of(dtype)),
-                            elementwise(row.function, whole,
+                            elementwise(row.function, integers,
                                         std::span(numbers).first(static_cast<std::size_t>(row.parameters))));
             }
         }
@@ -137,14 +137,14 @@ void random_numbers(Results& results) {
 }
 
 void reductions(Results& results) {
-    const Tensor x = uniform({37, 41, 53}, -1, 2), whole = uniform({37, 41, 53}, -1000, 1000).to(DType::i32);
+    const Tensor x = uniform({37, 41, 53}, -1, 2), integers = uniform({37, 41, 53}, -1000, 1000).to(DType::i32);
     for (const Dims& axes : {Dims{}, Dims{0}, Dims{2}, Dims{0, 2}}) {
-        const std::string over = axes.empty() ? "all axes" : fmt::format("axes {}", fmt::join(axes, ", "));
-        results.add("sums/sum, " + over, sum(x, axes));
-        results.add("sums/mean, " + over, mean(x, axes));
-        results.add("exact/max, " + over, max(x, axes));
-        results.add("exact/min, " + over, min(x, axes));
-        results.add("exact/sum, i32, " + over, sum(whole, axes));
+        const std::string axes_text = axes.empty() ? "all axes" : fmt::format("axes {}", fmt::join(axes, ", "));
+        results.add("sums/sum, " + axes_text, sum(x, axes));
+        results.add("sums/mean, " + axes_text, mean(x, axes));
+        results.add("exact/max, " + axes_text, max(x, axes));
+        results.add("exact/min, " + axes_text, min(x, axes));
+        results.add("exact/sum, i32, " + axes_text, sum(integers, axes));
     }
     results.add("exact/argmax", argmax(x));
 }
@@ -186,14 +186,14 @@ void layers(Results& results) {
 }
 
 void order_and_indices(Results& results) {
-    const Tensor x = uniform({37, 411}, -1, 1), whole = uniform({kCount}, -99, 99).to(DType::i16);
+    const Tensor x = uniform({37, 411}, -1, 1), integers = uniform({kCount}, -99, 99).to(DType::i16);
     const Sorted sorted = sort(x);
     results.add("exact/sort", sorted.values);
     results.add("exact/sort, indices", sorted.indices);
-    results.add("exact/argsort, i16", argsort(whole, -1, true));
+    results.add("exact/argsort, i16", argsort(integers, -1, true));
     results.add("exact/topk", topk(x, 9).indices);
     results.add("exact/cummax", cummax(x, 1).values);
-    results.add("exact/unique", unique(whole).values);
+    results.add("exact/unique", unique(integers).values);
     results.add("sums/cumsum", cumsum(x, 1));
     results.add("sums/cumprod", cumprod(x + 1, 1));
     results.add("sums/logcumsumexp", logcumsumexp(x, 0));
@@ -251,9 +251,11 @@ void optimizers(Results& results) {
         }
         results.add("sums/" + name + ", 10 steps", parameter);
     };
-    train("SGD", [](const auto& of) { return optim::SGD(of, {.lr = 0.1, .momentum = 0.9, .weight_decay = 1e-2}); });
-    train("Adam", [](const auto& of) { return optim::Adam(of, {.lr = 1e-2}); });
-    train("AdamW", [](const auto& of) { return optim::AdamW(of, {.lr = 1e-2}); });
+    train("SGD", [](const auto& parameters) {
+        return optim::SGD(parameters, {.lr = 0.1, .momentum = 0.9, .weight_decay = 1e-2});
+    });
+    train("Adam", [](const auto& parameters) { return optim::Adam(parameters, {.lr = 1e-2}); });
+    train("AdamW", [](const auto& parameters) { return optim::AdamW(parameters, {.lr = 1e-2}); });
 }
 
 void training(Results& results) {
@@ -274,29 +276,29 @@ void training(Results& results) {
 
 // ---- differences between two results
 
-struct Apart {
+struct Difference {
     double ulps = 0;      // maximum
     double relative = 0;  // largest difference, divided by the largest value
     std::size_t different = 0, count = 0;
-    std::size_t others = 0;  // number of elements that differ by more than 1e-4 relative
+    std::size_t beyond_tolerance = 0;  // number of elements that differ by more than 1e-4 relative
 };
 
 /// Maps f32 to integers in the same order.
-std::int64_t place_of(float x) {
+std::int64_t ulp_position(float x) {
     const auto bits = std::bit_cast<std::int32_t>(x);
     return bits < 0 ? -static_cast<std::int64_t>(bits & 0x7FFFFFFF) : bits;
 }
 
-Apart compare(const std::string& name, const io::HostArray& a, const io::HostArray& b) {
+Difference compare(const std::string& name, const io::HostArray& a, const io::HostArray& b) {
     if (a.dtype != b.dtype || a.shape != b.shape) throw std::runtime_error(name + ": of another type or shape");
-    Apart apart;
+    Difference apart;
     apart.count = static_cast<std::size_t>(a.shape.numel());
     if (a.dtype != DType::f32) {
         const std::size_t size = size_of(a.dtype);
         for (std::size_t i = 0; i < apart.count; ++i)
             apart.different += std::memcmp(&a.bytes[i * size], &b.bytes[i * size], size) != 0;
         apart.relative = apart.different == 0 ? 0 : INFINITY;
-        apart.others = apart.different;
+        apart.beyond_tolerance = apart.different;
         return apart;
     }
     double largest = 0, difference = 0;
@@ -309,16 +311,16 @@ Apart compare(const std::string& name, const io::HostArray& a, const io::HostArr
         ++apart.different;
         if (!std::isfinite(x[i]) || !std::isfinite(y[i])) {
             difference = apart.ulps = INFINITY;
-            ++apart.others;
+            ++apart.beyond_tolerance;
             continue;
         }
         largest = std::max<double>(largest, std::abs(x[i]));
         const double distance = std::abs(static_cast<double>(x[i]) - y[i]);
-        apart.others += distance > 1e-4 * std::max(std::abs(x[i]), std::abs(y[i]));
+        apart.beyond_tolerance += distance > 1e-4 * std::max(std::abs(x[i]), std::abs(y[i]));
         difference = std::max(difference, distance);
         // Denormals may be flushed to zero.
         if (std::abs(x[i]) >= 0x1p-126F || std::abs(y[i]) >= 0x1p-126F)
-            apart.ulps = std::max(apart.ulps, static_cast<double>(std::abs(place_of(x[i]) - place_of(y[i]))));
+            apart.ulps = std::max(apart.ulps, static_cast<double>(std::abs(ulp_position(x[i]) - ulp_position(y[i]))));
     }
     apart.relative = difference == 0 ? 0 : difference / std::max(largest, 0x1p-126);
     return apart;
@@ -326,7 +328,7 @@ Apart compare(const std::string& name, const io::HostArray& a, const io::HostArr
 
 struct Group {
     std::string_view name, title;
-    double most;  // tolerance: ulps for `each`, fraction of differing elements for `draws`, otherwise relative
+    double tolerance;  // tolerance: ulps for `each`, fraction of differing elements for `draws`, otherwise relative
 };
 
 constexpr Group kGroups[] = {{"exact", "equal to the bit, or wrong", 0},
@@ -335,32 +337,34 @@ constexpr Group kGroups[] = {{"exact", "equal to the bit, or wrong", 0},
                              {"sums", "sums, relative to the largest value", 1e-4},
                              {"training", "training, relative", 0.05}};
 
-std::string in_words(const Group& group, const Apart& apart) {
-    if (apart.different == 0) return "equal";
-    if (group.name == "exact") return fmt::format("**{} of {} differ**", apart.different, apart.count);
-    if (group.name == "each") return fmt::format("{:.0f} ({:.1e})", apart.ulps, apart.relative);
-    if (group.name == "draws") return fmt::format("{} of {}", apart.others, apart.count);
-    return fmt::format("{:.1e}", apart.relative);
+std::string describe(const Group& group, const Difference& difference) {
+    if (difference.different == 0) return "equal";
+    if (group.name == "exact") return fmt::format("**{} of {} differ**", difference.different, difference.count);
+    if (group.name == "each") return fmt::format("{:.0f} ({:.1e})", difference.ulps, difference.relative);
+    if (group.name == "draws") return fmt::format("{} of {}", difference.beyond_tolerance, difference.count);
+    return fmt::format("{:.1e}", difference.relative);
 }
 
 /// Returns whether the difference is larger than rounding could explain.
-bool is_wrong(const Group& group, const Apart& apart) {
-    if (group.name == "draws") return static_cast<double>(apart.others) > group.most * static_cast<double>(apart.count);
-    return apart.relative > (group.name == "each" ? 1e-4 : group.most);
+bool is_wrong(const Group& group, const Difference& difference) {
+    if (group.name == "draws")
+        return static_cast<double>(difference.beyond_tolerance) >
+               group.tolerance * static_cast<double>(difference.count);
+    return difference.relative > (group.name == "each" ? 1e-4 : group.tolerance);
 }
 
-int compare(const std::string& first, const std::vector<std::pair<std::string, std::string>>& others) {
+int compare(const std::string& first, const std::vector<std::pair<std::string, std::string>>& other_files) {
     const io::Safetensors reference = io::read_safetensors(first);
     std::vector<io::Safetensors> files;
-    for (const auto& [name, path] : others) files.push_back(io::read_safetensors(path));
+    for (const auto& [name, path] : other_files) files.push_back(io::read_safetensors(path));
     int wrong = 0;
     for (const Group& group : kGroups) {
         fmt::print("| {} |", group.title);
-        for (const auto& [name, path] : others) fmt::print(" {} |", name);
+        for (const auto& [name, path] : other_files) fmt::print(" {} |", name);
         fmt::print("\n| --- |");
-        for (std::size_t i = 0; i < others.size(); ++i) fmt::print(" --- |");
+        for (std::size_t i = 0; i < other_files.size(); ++i) fmt::print(" --- |");
         fmt::print("\n");
-        int silent = 0;
+        int missing = 0;
         for (const auto& [name, array] : reference.arrays) {
             if (!name.starts_with(fmt::format("{}/", group.name))) continue;
             std::string row;
@@ -368,17 +372,17 @@ int compare(const std::string& first, const std::vector<std::pair<std::string, s
             for (std::size_t i = 0; i < files.size(); ++i) {
                 const auto found = files[i].arrays.find(name);
                 if (found == files[i].arrays.end())
-                    throw std::runtime_error(fmt::format("{} has no \"{}\"", others[i].second, name));
-                const Apart apart = compare(name, array, found->second);
-                all_equal = all_equal && apart.different == 0;
-                wrong += is_wrong(group, apart);
-                row += fmt::format(" {} |", in_words(group, apart));
+                    throw std::runtime_error(fmt::format("{} has no \"{}\"", other_files[i].second, name));
+                const Difference difference = compare(name, array, found->second);
+                all_equal = all_equal && difference.different == 0;
+                wrong += is_wrong(group, difference);
+                row += fmt::format(" {} |", describe(group, difference));
             }
-            if (all_equal) ++silent;
+            if (all_equal) ++missing;
             else fmt::print("| {} |{}\n", name.substr(group.name.size() + 1), row);
         }
-        fmt::print("| {} results |", silent);
-        for (std::size_t i = 0; i < others.size(); ++i) fmt::print(" equal |");
+        fmt::print("| {} results |", missing);
+        for (std::size_t i = 0; i < other_files.size(); ++i) fmt::print(" equal |");
         fmt::print("\n\n");
     }
     if (wrong != 0) fmt::print("WRONG: {} results differ by more than rounding\n", wrong);
@@ -388,10 +392,10 @@ int compare(const std::string& first, const std::vector<std::pair<std::string, s
 }  // namespace
 
 int main(int argc, char** argv) try {
-    const std::vector<std::string> words(argv + 1, argv + argc);
-    if ((words.size() == 2 || words.size() == 3) && words[0] == "write") {
+    const std::vector<std::string> arguments(argv + 1, argv + argc);
+    if ((arguments.size() == 2 || arguments.size() == 3) && arguments[0] == "write") {
         Results results;
-        manual_seed(words.size() == 3 ? std::stoull(words[2]) : 20);
+        manual_seed(arguments.size() == 3 ? std::stoull(arguments[2]) : 20);
         elementwise_functions(results);
         random_numbers(results);
         reductions(results);
@@ -401,17 +405,17 @@ int main(int argc, char** argv) try {
         images(results);
         optimizers(results);
         training(results);
-        results.write(words[1]);
+        results.write(arguments[1]);
         return 0;
     }
-    if (words.size() >= 2 && words[0] == "compare") {
-        std::vector<std::pair<std::string, std::string>> others;
-        for (std::size_t i = 2; i < words.size(); ++i) {
-            const std::size_t sign = words[i].find('=');
-            if (sign == std::string::npos) throw std::runtime_error("expected NAME=FILE, got " + words[i]);
-            others.emplace_back(words[i].substr(0, sign), words[i].substr(sign + 1));
+    if (arguments.size() >= 2 && arguments[0] == "compare") {
+        std::vector<std::pair<std::string, std::string>> other_files;
+        for (std::size_t i = 2; i < arguments.size(); ++i) {
+            const std::size_t sign = arguments[i].find('=');
+            if (sign == std::string::npos) throw std::runtime_error("expected NAME=FILE, got " + arguments[i]);
+            other_files.emplace_back(arguments[i].substr(0, sign), arguments[i].substr(sign + 1));
         }
-        return compare(words[1], others);
+        return compare(arguments[1], other_files);
     }
     std::fputs("declivity_numbers write FILE [SEED] | declivity_numbers compare FILE [NAME=FILE]...\n", stderr);
     return 2;

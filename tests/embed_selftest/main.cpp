@@ -15,13 +15,14 @@ int main(int argc, char** argv) {
         if (entry.path().extension() != ".cl" && entry.path().extension() != ".clh") continue;
         ++files;
         std::ifstream stream(entry.path(), std::ios::binary);
-        const std::string wanted{std::istreambuf_iterator<char>(stream), {}};
+        const std::string expected{std::istreambuf_iterator<char>(stream), {}};
         bool same = false;
         for (const auto& kernel : declivity::detail::embedded_kernels())
             if (kernel.name == entry.path().filename().string())
-                same =
-                    kernel.source == wanted && kernel.path == entry.path().lexically_relative(argv[1]).generic_string();
-        std::printf("%s: %zu bytes: %s\n", entry.path().filename().c_str(), wanted.size(), same ? "same" : "DIFFERENT");
+                same = kernel.source == expected &&
+                       kernel.path == entry.path().lexically_relative(argv[1]).generic_string();
+        std::printf("%s: %zu bytes: %s\n", entry.path().filename().c_str(), expected.size(),
+                    same ? "same" : "DIFFERENT");
         wrong += same ? 0 : 1;
     }
     const std::size_t embedded = declivity::detail::embedded_kernels().size();

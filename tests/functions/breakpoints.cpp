@@ -32,7 +32,7 @@ struct Case {
     Values x, first, second;
 };
 
-std::vector<Case> pieces() {
+std::vector<Case> piecewise_functions() {
     const auto against_zero = [](const Tensor& x) { return zeros_like(x.detach()); };
     return {
         {"relu", [](const Tensor& x) { return relu(x); }, {-1, 0, 1, NAN}, {0, 0, 1, 1}, {0, 0, 0, 0}},
@@ -111,7 +111,7 @@ std::vector<Case> pieces() {
 struct PairCase {
     const char* name;
     std::function<Tensor(const Tensor& a, const Tensor& b)> call;
-    Values a, b, of_a, of_b;
+    Values a, b, gradient_of_a, gradient_of_b;
 };
 
 std::vector<PairCase> pairs() {
@@ -183,7 +183,7 @@ std::vector<PairCase> pairs() {
     };
 }
 
-Values slope(const Tensor& y, const Tensor& x, bool graph) {
+Values gradient_of(const Tensor& y, const Tensor& x, bool graph) {
     const Tensor g = grad({sum(y)}, {x}, {.create_graph = graph, .allow_unused = true})[0];
     return g.defined() ? values(g) : Values(static_cast<std::size_t>(x.numel()), 0);
 }
@@ -201,17 +201,17 @@ Tolerance within(DType dtype) { return {.absolute = 1e-30, .relative = is_16bit_
 
 TEST_CASE("breakpoints: first and second derivatives are PyTorch's") {
     for (const DType dtype : types())
-        for (const Case& piece : pieces()) {
+        for (const Case& test_case : piecewise_functions()) {
             if (small_cases() && dtype != DType::f32) continue;
-            CAPTURE(piece.name);
+            CAPTURE(test_case.name);
             CAPTURE(name_of(dtype));
-            const Shape shape{static_cast<std::int64_t>(piece.x.size())};
-            const Tensor x = tensor(piece.x, shape, dtype).set_requires_grad();
-            CHECK(difference(slope(piece.call(x), x, false), piece.first, within(dtype)) == "");
-            CHECK(difference(slope(piece.call(x), x, true), piece.first, within(dtype)) == "");
-            const Tensor first = grad({sum(piece.call(x))}, {x}, {.create_graph = true})[0];
-            const Values second = first.requires_grad() ? slope(first, x, false) : Values(piece.x.size(), 0);
-            CHECK(difference(second, piece.second, within(dtype)) == "");
+            const Shape shape{static_cast<std::int64_t>(test_case.x.size())};
+            const Tensor x = tensor(test_case.x, shape, dtype).set_requires_grad();
+            CHECK(difference(gradient_of(test_case.call(x), x, false), test_case.first, within(dtype)) == "");
+            CHECK(difference(gradient_of(test_case.call(x), x, true), test_case.first, within(dtype)) == "");
+            const Tensor first = grad({sum(test_case.call(x))}, {x}, {.create_graph = true})[0];
+            const Values second = first.requires_grad() ? gradient_of(first, x, false) : Values(test_case.x.size(), 0);
+            CHECK(difference(second, test_case.second, within(dtype)) == "");
         }
 }
 
@@ -225,8 +225,8 @@ TEST_CASE("breakpoints: ties and zeros of two operands are PyTorch's") {
             const Tensor a = tensor(pair.a, shape, dtype).set_requires_grad(),
                          b = tensor(pair.b, shape, dtype).set_requires_grad();
             for (const bool graph : {false, true}) {
-                CHECK(difference(slope(pair.call(a, b), a, graph), pair.of_a, within(dtype)) == "");
-                CHECK(difference(slope(pair.call(a, b), b, graph), pair.of_b, within(dtype)) == "");
+                CHECK(difference(gradient_of(pair.call(a, b), a, graph), pair.gradient_of_a, within(dtype)) == "");
+                CHECK(difference(gradient_of(pair.call(a, b), b, graph), pair.gradient_of_b, within(dtype)) == "");
             }
         }
 }
@@ -234,33 +234,33 @@ TEST_CASE("breakpoints: ties and zeros of two operands are PyTorch's") {
 TEST_CASE("breakpoints: angle and absolute value of a complex 0 have gradient 0") {
     const Tensor z = zeros({2, 2}).set_requires_grad();
     CHECK(values(angle(z)) == Values{0, 0});
-    CHECK(slope(angle(z), z, false) == Values{0, 0, 0, 0});
-    CHECK(slope(complex_abs(z), z, false) == Values{0, 0, 0, 0});
+    CHECK(gradient_of(angle(z), z, false) == Values{0, 0, 0, 0});
+    CHECK(gradient_of(complex_abs(z), z, false) == Values{0, 0, 0, 0});
 }
 
 TEST_CASE("breakpoints: fused relu passes the gradient at NaN, and not at 0") {
     // The gradient of relu as the epilogue of the product in backward.
     const Tensor x = tensor({NAN, 0, 1, -1}, {1, 4}).set_requires_grad();
     const Tensor hidden = relu(x), out = matmul(hidden, transpose(full({3, 4}, 1)));
-    CHECK(slope(out, x, false) == Values{3, 0, 3, 0});
+    CHECK(gradient_of(out, x, false) == Values{3, 0, 3, 0});
 }
 
 TEST_CASE("breakpoints: selections at NaN and at ties have PyTorch's gradients") {
     const Tensor x = tensor({1, NAN, NAN, 2}, {4}).set_requires_grad();
-    CHECK(slope(max(x), x, false) == Values{0, 0.5, 0.5, 0});
-    CHECK(slope(min(x), x, false) == Values{0, 0.5, 0.5, 0});
-    CHECK(slope(median(x), x, false) == Values{0, 0.5, 0.5, 0});
-    CHECK(slope(median(x, 0).values, x, false) == Values{0, 1, 0, 0});
-    CHECK(slope(median(x, 0, true).values, x, false) == Values{0, 1, 0, 0});
-    CHECK(slope(quantile(x, 0.3, 0), x, false) == Values{0, 1, 0, 0});
+    CHECK(gradient_of(max(x), x, false) == Values{0, 0.5, 0.5, 0});
+    CHECK(gradient_of(min(x), x, false) == Values{0, 0.5, 0.5, 0});
+    CHECK(gradient_of(median(x), x, false) == Values{0, 0.5, 0.5, 0});
+    CHECK(gradient_of(median(x, 0).values, x, false) == Values{0, 1, 0, 0});
+    CHECK(gradient_of(median(x, 0, true).values, x, false) == Values{0, 1, 0, 0});
+    CHECK(gradient_of(quantile(x, 0.3, 0), x, false) == Values{0, 1, 0, 0});
     // More of them than f16 can count.
-    const Tensor many = ones({3001}, {DType::f16}).set_requires_grad();
-    max(many).backward();
-    CHECK(values(many.grad()) == Values(3001, as_type(1.0 / 3001, DType::f16)));
+    const Tensor long_tensor = ones({3001}, {DType::f16}).set_requires_grad();
+    max(long_tensor).backward();
+    CHECK(values(long_tensor.grad()) == Values(3001, as_type(1.0 / 3001, DType::f16)));
     const Tensor a = tensor({0, 0, 3, 1}, {2, 2}).set_requires_grad(), b = tensor({2, -2}, {1, 2}).set_requires_grad();
     CHECK(values(cdist(a, b, kInfinity)) == Values{2, 3});
-    CHECK(slope(cdist(a, b, kInfinity), a, false) == Values{-1, 1, 0, 1});
-    CHECK(slope(cdist(a, b, kInfinity), b, false) == Values{1, -2});
+    CHECK(gradient_of(cdist(a, b, kInfinity), a, false) == Values{-1, 1, 0, 1});
+    CHECK(gradient_of(cdist(a, b, kInfinity), b, false) == Values{1, -2});
 }
 
 TEST_CASE("breakpoints: the absolute value of negative zero is positive zero") {
@@ -278,27 +278,30 @@ TEST_CASE("breakpoints: the absolute value of negative zero is positive zero") {
 
 TEST_CASE("breakpoints: gradients outside of the domain, of divisions by zero and at the limits of f16") {
     const Tensor x = tensor({-2, 2}, {2}).set_requires_grad();
-    CHECK(difference(slope(acosh(x), x, true), {1 / std::sqrt(3), 1 / std::sqrt(3)}, {.relative = 1e-6}) == "");
+    CHECK(difference(gradient_of(acosh(x), x, true), {1 / std::sqrt(3), 1 / std::sqrt(3)}, {.relative = 1e-6}) == "");
     const Tensor a = tensor({5, -5, 7}, {3}).set_requires_grad(), b = tensor({0, 0, 2}, {3}).set_requires_grad();
-    for (const bool graph : {false, true}) CHECK(slope(fmod(a, b), b, graph) == Values{-kInfinity, kInfinity, -3});
-    const Tensor of_b = grad({sum(fmod(a, b))}, {b}, {.create_graph = true, .allow_unused = true})[0];
-    if (of_b.requires_grad()) CHECK(values(grad({sum(of_b)}, {a}, {.allow_unused = true})[0]) == Values{0, 0, 0});
+    for (const bool graph : {false, true})
+        CHECK(gradient_of(fmod(a, b), b, graph) == Values{-kInfinity, kInfinity, -3});
+    const Tensor gradient_of_b = grad({sum(fmod(a, b))}, {b}, {.create_graph = true, .allow_unused = true})[0];
+    if (gradient_of_b.requires_grad())
+        CHECK(values(grad({sum(gradient_of_b)}, {a}, {.allow_unused = true})[0]) == Values{0, 0, 0});
     const Tensor weight = tensor({0.25}, {1}).set_requires_grad(), at = tensor({-1, 0, 1}, {3}).set_requires_grad();
     const auto both = grad({sum(prelu(at, weight))}, {at, weight}, {.create_graph = true});
     CHECK(values(both[0]) == Values{0.25, 0.25, 1});
     CHECK(values(grad({sum(both[1])}, {at})[0]) == Values{1, 0, 0});
-    const Tensor far = tensor({kInfinity, -kInfinity, 0.5}, {3}).set_requires_grad(), none = zeros({3});
-    CHECK(slope(smooth_l1_loss(far, none, Reduction::sum), far, false) == Values{1, -1, 0.5});
-    CHECK(slope(huber_loss(far, none, Reduction::sum, 2), far, false) == Values{2, -2, 0.5});
+    const Tensor extreme = tensor({kInfinity, -kInfinity, 0.5}, {3}).set_requires_grad(), none = zeros({3});
+    CHECK(gradient_of(smooth_l1_loss(extreme, none, Reduction::sum), extreme, false) == Values{1, -1, 0.5});
+    CHECK(gradient_of(huber_loss(extreme, none, Reduction::sum, 2), extreme, false) == Values{2, -2, 0.5});
     // Minus the sum of 24 / (k - 8.5)^5, whose terms on both sides of 0 cancel.
     CHECK(difference(polygamma(4, tensor({-8.5}, {1})), {-9.0522546e-4}, {.relative = 1e-5}) == "");
     // 1 / 2^-20 is not representable in f16; nor are the squares of 300 and of 2^-20.
     const Tensor small = full({2}, 0x1p-20, {DType::f16}).set_requires_grad();
     const Tensor large = full({2}, 300, {DType::f16}).set_requires_grad();
-    const ops::FusionScope alone(false);
+    const ops::FusionScope unfused(false);
     CHECK(values(0x1p-18 / small) == Values{4, 4});
-    CHECK(difference(slope(asinh(large), large, false), Values(2, 1 / std::sqrt(90001)), within(DType::f16)) == "");
-    CHECK(difference(slope(0x1p-30 / small, small, false), Values(2, -1024), within(DType::f16)) == "");
+    CHECK(difference(gradient_of(asinh(large), large, false), Values(2, 1 / std::sqrt(90001)), within(DType::f16)) ==
+          "");
+    CHECK(difference(gradient_of(0x1p-30 / small, small, false), Values(2, -1024), within(DType::f16)) == "");
 }
 
 TEST_CASE("breakpoints: a gradient of f16 and bf16 is summed before rounding") {
@@ -306,8 +309,9 @@ TEST_CASE("breakpoints: a gradient of f16 and bf16 is summed before rounding") {
         // The two terms of each column cancel except for the rounding error of one of them.
         const Tensor a = tensor({1.0078125, 1, -1.0078125, 1}, {2, 2}).to(dtype);
         const Tensor b = tensor({1.0078125, 3}, {1, 2}).to(dtype).set_requires_grad();
-        const Tensor up = tensor({1.0078125, 0, 1, 0}, {2, 2}).to(dtype);
-        CHECK(values(grad({sum((a * b) * up)}, {b})[0])[0] == as_type(1.0078125 * 1.0078125 - 1.0078125, dtype));
+        const Tensor out_gradient = tensor({1.0078125, 0, 1, 0}, {2, 2}).to(dtype);
+        CHECK(values(grad({sum((a * b) * out_gradient)}, {b})[0])[0] ==
+              as_type(1.0078125 * 1.0078125 - 1.0078125, dtype));
     }
 }
 
@@ -324,39 +328,39 @@ TEST_CASE("breakpoints: finite elements next to infinity have gradient 0 in logs
                 const Tensor y = cumulative ? slice(logcumsumexp(x, 1), 1, 2, 3) : logsumexp(x, {1});
                 CHECK(values(y)[0] == kInfinity);
                 sum(y).backward();
-                const Values slope = values(x.grad());
+                const Values gradient = values(x.grad());
                 for (std::size_t i = 0; i < row.size(); ++i)
-                    if (std::isfinite(row[i])) CHECK(slope[i] == 0);
+                    if (std::isfinite(row[i])) CHECK(gradient[i] == 0);
             }
 }
 
 TEST_CASE("breakpoints: division by a number whose reciprocal is out of range") {
     for (const DType dtype : floats()) {
         CAPTURE(name_of(dtype));
-        const bool wide = dtype == DType::f64;
-        const double large = wide ? 1e308 : 2e38, small = wide ? 1e-309 : 1e-40;
+        const bool is_f64 = dtype == DType::f64;
+        const double large = is_f64 ? 1e308 : 2e38, small = is_f64 ? 1e-309 : 1e-40;
         const Values x{large, -large / 2, large / 8, 0, kInfinity};
-        const Tensor of_large = tensor(x, {5}, dtype);
+        const Tensor large_values = tensor(x, {5}, dtype);
         const auto check = [&](const Tensor& y) {
             CHECK(difference(y, {1, -0.5, 0.125, 0, kInfinity}, {.relative = 1e-6}) == "");
         };
-        check(of_large / large);
-        check(of_large.clone().div_(large));
-        check(of_large / tensor({large}, {1}, dtype));
-        Tensor place = of_large.clone();
-        place /= large;
-        check(place);
-        Tensor in_graph = of_large.clone().set_requires_grad() * 1.0;
+        check(large_values / large);
+        check(large_values.clone().div_(large));
+        check(large_values / tensor({large}, {1}, dtype));
+        Tensor target = large_values.clone();
+        target /= large;
+        check(target);
+        Tensor in_graph = large_values.clone().set_requires_grad() * 1.0;
         in_graph.div_(large);
         check(in_graph.detach());
         // 0 stays 0, and a representable quotient is not infinite.
-        const Values few{0, wide ? 1e-10 : 1e-20, wide ? -1e-300 : -1e-30};
-        const Values wanted{0, wide ? 1e299 : 1e20, wide ? -1e9 : -1e10};
-        CHECK(difference(tensor(few, {3}, dtype) / small, wanted, {.relative = 1e-6}) == "");
-        CHECK(difference(tensor(few, {3}, dtype).div_(small), wanted, {.relative = 1e-6}) == "");
+        const Values small_expected{0, is_f64 ? 1e-10 : 1e-20, is_f64 ? -1e-300 : -1e-30};
+        const Values expected{0, is_f64 ? 1e299 : 1e20, is_f64 ? -1e9 : -1e10};
+        CHECK(difference(tensor(small_expected, {3}, dtype) / small, expected, {.relative = 1e-6}) == "");
+        CHECK(difference(tensor(small_expected, {3}, dtype).div_(small), expected, {.relative = 1e-6}) == "");
     }
-    const Tensor half = tensor({1e38, 0}, {2}, DType::bf16);
-    CHECK(difference(half / 2e38, {0.5, 0}, {.relative = 0.01}) == "");
+    const Tensor x_bf16 = tensor({1e38, 0}, {2}, DType::bf16);
+    CHECK(difference(x_bf16 / 2e38, {0.5, 0}, {.relative = 0.01}) == "");
     CHECK(difference(tensor({0, 1e-20}, {2}, DType::bf16) / 1e-40, {0, 1e20}, {.relative = 0.01}) == "");
     CHECK(std::isnan(values(zeros({1}) / 0)[0]));
     CHECK(values(ones({1}) / 0)[0] == kInfinity);
@@ -369,12 +373,12 @@ TEST_CASE("breakpoints: silu, mish and gelu have the limits 0 and 1 as gradients
                                                                       [](const Tensor& x) { return gelu(x); }};
     for (const DType dtype : types())
         for (std::size_t i = 0; i < functions.size(); ++i)
-            for (const bool twice : {false, true}) {
+            for (const bool two_steps : {false, true}) {
                 CAPTURE(name_of(dtype));
                 CAPTURE(i);
-                CAPTURE(twice);
+                CAPTURE(two_steps);
                 const Tensor x = tensor({-kInfinity, -1000, 1000, kInfinity}, {4}).to(dtype).set_requires_grad();
-                CHECK(values(grad({sum(functions[i](x))}, {x}, {.create_graph = twice})[0]) == Values{0, 0, 1, 1});
+                CHECK(values(grad({sum(functions[i](x))}, {x}, {.create_graph = two_steps})[0]) == Values{0, 0, 1, 1});
             }
 }
 
@@ -382,9 +386,11 @@ TEST_CASE("breakpoints: a NaN error has gradient NaN in smooth_l1_loss and huber
     for (const bool create_graph : {false, true}) {
         Tensor x = tensor({NAN, 1, 3, INFINITY}, {4}).set_requires_grad();
         const Tensor zero = zeros({4});
-        const auto slopes = [&](const Tensor& y) { return values(grad(y, x, {.create_graph = create_graph})); };
-        for (const std::vector<double>& found :
-             {slopes(smooth_l1_loss(x, zero, Reduction::sum, 2)), slopes(huber_loss(x, zero, Reduction::sum, 2))}) {
+        const auto gradient_values = [&](const Tensor& y) {
+            return values(grad(y, x, {.create_graph = create_graph}));
+        };
+        for (const std::vector<double>& found : {gradient_values(smooth_l1_loss(x, zero, Reduction::sum, 2)),
+                                                 gradient_values(huber_loss(x, zero, Reduction::sum, 2))}) {
             CHECK(std::isnan(found[0]));
             CHECK((found[1] == 0.5 || found[1] == 1));
             CHECK((found[2] == 1 || found[2] == 2));

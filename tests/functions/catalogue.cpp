@@ -28,10 +28,10 @@ using namespace declivity::test::catalogue;
 namespace {
 
 /// All cases; a part of similar cases if tests run in turns, and of all cases if only the output counts (silence.cpp).
-std::vector<Case> cases_of_turn() {
+std::vector<Case> cases_of_current_turn() {
     std::vector<Case> chosen, all = cases();
     for (std::size_t at = 0; at < all.size(); ++at)
-        if (!((all[at].brief || small_cases()) && of_another_turn(at))) chosen.push_back(std::move(all[at]));
+        if (!((all[at].sampled || small_cases()) && is_other_turn(at))) chosen.push_back(std::move(all[at]));
     return chosen;
 }
 
@@ -59,17 +59,17 @@ TEST_CASE("catalogue: the table has every function of functions.hpp") {
 
 TEST_CASE("catalogue: values match plain C++, dense and strided") {
     const KeepRandom keep;
-    for (const Case& test_case : cases_of_turn()) {
+    for (const Case& test_case : cases_of_current_turn()) {
         CAPTURE(test_case.name);
         const Columns columns = inputs_of(test_case);
         for (const DType dtype : floats()) {
             CAPTURE(name_of(dtype));
-            const Values wanted = test_case.reference(columns, dtype);
+            const Values expected = test_case.reference(columns, dtype);
             const Tolerance allowed = tolerance(dtype, test_case.terms, 2);
-            CHECK(difference(test_case.call(tensors_of(test_case, columns, dtype, Layout::dense)), wanted, allowed) ==
+            CHECK(difference(test_case.call(tensors_of(test_case, columns, dtype, Layout::dense)), expected, allowed) ==
                   "");
-            CHECK(difference(test_case.call(tensors_of(test_case, columns, dtype, Layout::strided)), wanted, allowed) ==
-                  "");
+            CHECK(difference(test_case.call(tensors_of(test_case, columns, dtype, Layout::strided)), expected,
+                             allowed) == "");
         }
     }
 }
@@ -77,10 +77,10 @@ TEST_CASE("catalogue: values match plain C++, dense and strided") {
 TEST_CASE("catalogue: gradients match central differences, dense and strided") {
     if (!device().info().fp64 || small_cases()) return;  // the tests below run the same kernels once
     const KeepRandom keep;
-    for (const Case& test_case : cases_of_turn()) {
+    for (const Case& test_case : cases_of_current_turn()) {
         if (!test_case.differentiable) continue;
         CAPTURE(test_case.name);
-        GradientCheckOptions options{.tolerance = test_case.loose, .most = small_cases() ? 5 : 30};
+        GradientCheckOptions options{.tolerance = test_case.gradient_tolerance, .max_elements = small_cases() ? 5 : 30};
         for (std::size_t i = 0; i < test_case.inputs.size(); ++i)
             if (test_case.inputs[i].kind != Kind::real) options.skip.push_back(static_cast<int>(i));
         const Columns columns = inputs_of(test_case);
@@ -94,11 +94,11 @@ TEST_CASE("catalogue: gradients match central differences, dense and strided") {
 TEST_CASE("catalogue: gradients of f32 match those of f64") {
     if (!device().info().fp64) return test::skip("f64: the device has no double precision");
     const KeepRandom keep;
-    for (const Case& test_case : cases_of_turn()) {
+    for (const Case& test_case : cases_of_current_turn()) {
         if (!test_case.differentiable || test_case.random) continue;
         CAPTURE(test_case.name);
         const Columns columns = inputs_of(test_case);
-        std::vector<Values> wanted;
+        std::vector<Values> expected;
         for (const DType dtype : {DType::f64, DType::f32}) {
             Tensors inputs = tensors_of(test_case, columns, dtype, Layout::dense);
             for (std::size_t i = 0; i < inputs.size(); ++i)
@@ -109,10 +109,10 @@ TEST_CASE("catalogue: gradients of f32 match those of f64") {
             for (std::size_t i = 0; i < inputs.size(); ++i) {
                 CAPTURE(i);
                 if (dtype == DType::f64)
-                    wanted.push_back(inputs[i].grad().defined() ? values(inputs[i].grad()) : Values{});
+                    expected.push_back(inputs[i].grad().defined() ? values(inputs[i].grad()) : Values{});
                 else if (inputs[i].grad().defined())
-                    CHECK(difference(inputs[i].grad(), wanted[i], tolerance(dtype, 100, 4)) == "");
-                else CHECK(wanted[i].empty());
+                    CHECK(difference(inputs[i].grad(), expected[i], tolerance(dtype, 100, 4)) == "");
+                else CHECK(expected[i].empty());
             }
         }
     }
@@ -132,12 +132,12 @@ TEST_CASE("catalogue: functions without a gradient end the graph") {
 TEST_CASE("catalogue: an undefined tensor is refused by the called function") {
     const KeepRandom keep;
     for (const Case& test_case : cases()) {
-        const Tensors whole = tensors_of(test_case, inputs_of(test_case), DType::f32, Layout::dense);
-        for (std::size_t i = 0; i < whole.size(); ++i) {
-            if (i >= test_case.optional && test_case.says.empty()) continue;
+        const Tensors valid_inputs = tensors_of(test_case, inputs_of(test_case), DType::f32, Layout::dense);
+        for (std::size_t i = 0; i < valid_inputs.size(); ++i) {
+            if (i >= test_case.first_optional && test_case.error_name.empty()) continue;
             CAPTURE(test_case.name);
             CAPTURE(i);
-            Tensors inputs = whole;
+            Tensors inputs = valid_inputs;
             inputs[i] = Tensor();
             std::string message = "nothing was thrown";
             try {
@@ -145,7 +145,8 @@ TEST_CASE("catalogue: an undefined tensor is refused by the called function") {
             } catch (const Error& error) {
                 message = error.what();
             }
-            CHECK(message.substr(0, message.find(": ")) == (test_case.says.empty() ? test_case.name : test_case.says));
+            CHECK(message.substr(0, message.find(": ")) ==
+                  (test_case.error_name.empty() ? test_case.name : test_case.error_name));
         }
     }
 }

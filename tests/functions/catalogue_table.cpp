@@ -43,27 +43,27 @@ std::string text_of(const fs::path& file) {
 struct Facts {
     std::set<DType> types;
     int order = 0;  // order of differentiability; 2 means any
-    bool flat = false;
+    bool zero_gradient = false;
     std::set<std::string> kernels;
 };
 
-Tensors inputs_as(const Case& one, DType dtype) {
-    const Columns columns = inputs_of(one);
+Tensors inputs_as(const Case& test_case, DType dtype) {
+    const Columns columns = inputs_of(test_case);
     const auto is_number = [](const Input& input) { return input.kind == Kind::real || input.kind == Kind::constant; };
-    const bool numbers = std::ranges::any_of(one.inputs, is_number);
+    const bool has_number_inputs = std::ranges::any_of(test_case.inputs, is_number);
     Tensors out;
     for (std::size_t i = 0; i < columns.size(); ++i) {
-        const Kind kind = one.inputs[i].kind;
-        const bool free = numbers ? is_number(one.inputs[i]) : kind != Kind::truth;
-        const Tensor x = tensor(columns[i], one.inputs[i].shape, DType::f32);
-        out.push_back(free ? x.to(dtype) : x.to(kind == Kind::truth ? DType::boolean : DType::i64));
+        const Kind kind = test_case.inputs[i].kind;
+        const bool has_dtype = has_number_inputs ? is_number(test_case.inputs[i]) : kind != Kind::boolean;
+        const Tensor x = tensor(columns[i], test_case.inputs[i].shape, DType::f32);
+        out.push_back(has_dtype ? x.to(dtype) : x.to(kind == Kind::boolean ? DType::boolean : DType::i64));
     }
     return out;
 }
 
-bool takes(const Case& one, DType dtype) {
+bool accepts(const Case& test_case, DType dtype) {
     try {
-        const Tensor out = one.call(inputs_as(one, dtype));
+        const Tensor out = test_case.call(inputs_as(test_case, dtype));
         (void)out.view();
         out.device().synchronize();
         return true;
@@ -72,40 +72,41 @@ bool takes(const Case& one, DType dtype) {
     }
 }
 
-int gradient_order(const Case& one) {
-    if (!one.differentiable) return 0;
-    Tensors inputs = tensors_of(one, inputs_of(one), DType::f32, Layout::dense), real;
+int gradient_order(const Case& test_case) {
+    if (!test_case.differentiable) return 0;
+    Tensors inputs = tensors_of(test_case, inputs_of(test_case), DType::f32, Layout::dense), real;
     for (std::size_t i = 0; i < inputs.size(); ++i)
-        if (one.inputs[i].kind == Kind::real) real.push_back(inputs[i].set_requires_grad());
-    const Tensor out = one.call(inputs);
+        if (test_case.inputs[i].kind == Kind::real) real.push_back(inputs[i].set_requires_grad());
+    const Tensor out = test_case.call(inputs);
     const Tensor seed = random_tensor(out.shape(), 7).set_requires_grad();
-    Tensors once = grad({out}, real, {.output_gradients = {seed}, .create_graph = true, .allow_unused = true});
-    std::erase_if(once, [](const Tensor& x) { return !x.defined() || !x.requires_grad(); });
-    if (once.empty()) return 1;  // the gradient is constant: 0 everywhere
+    Tensors first_gradients =
+        grad({out}, real, {.output_gradients = {seed}, .create_graph = true, .allow_unused = true});
+    std::erase_if(first_gradients, [](const Tensor& x) { return !x.defined() || !x.requires_grad(); });
+    if (first_gradients.empty()) return 1;  // the gradient is constant: 0 everywhere
     Tensor total = zeros({});
-    for (const Tensor& x : once) total = total + sum(x * x);
+    for (const Tensor& x : first_gradients) total = total + sum(x * x);
     real.push_back(seed);
     try {
-        const Tensors twice = grad({total}, real, {.create_graph = true, .allow_unused = true});
-        REQUIRE(std::ranges::any_of(twice, [](const Tensor& x) { return x.defined(); }));
+        const Tensors second_gradients = grad({total}, real, {.create_graph = true, .allow_unused = true});
+        REQUIRE(std::ranges::any_of(second_gradients, [](const Tensor& x) { return x.defined(); }));
         return 2;
     } catch (const Error& error) {
-        FAIL(one.name, ": ", error.what());
+        FAIL(test_case.name, ": ", error.what());
         return 1;
     }
 }
 
-void look_at(const Case& one, Facts& facts) {
+void collect_facts(const Case& test_case, Facts& facts) {
     for (const DType dtype : kDTypes)
-        if (!facts.types.contains(dtype) && (dtype != DType::f64 || device().info().fp64) && takes(one, dtype))
+        if (!facts.types.contains(dtype) && (dtype != DType::f64 || device().info().fp64) && accepts(test_case, dtype))
             facts.types.insert(dtype);
-    facts.order = std::max(facts.order, gradient_order(one));
-    facts.flat = facts.flat || one.flat;
-    const Tensors inputs = tensors_of(one, inputs_of(one), DType::f32, Layout::dense);
+    facts.order = std::max(facts.order, gradient_order(test_case));
+    facts.zero_gradient = facts.zero_gradient || test_case.zero_gradient;
+    const Tensors inputs = tensors_of(test_case, inputs_of(test_case), DType::f32, Layout::dense);
     for (const Tensor& x : inputs) (void)x.view();
     device().synchronize();
     Profiler profiler(device());
-    (void)one.call(inputs).view();
+    (void)test_case.call(inputs).view();
     profiler.stop();
     for (const Profiler::Row& row : profiler.rows()) facts.kernels.insert(row.name);
 }
@@ -117,24 +118,24 @@ std::string types_of(const std::set<DType>& types) {
     for (const DType dtype : kDTypes)
         if (!floating.contains(dtype) && dtype != DType::boolean) integers.insert(dtype);
     std::set<DType> left = types;
-    std::vector<std::string> words;
-    const auto take = [&](const std::set<DType>& group, const char* word) {
+    std::vector<std::string> type_names;
+    const auto take = [&](const std::set<DType>& group, const char* type_name) {
         if (!std::ranges::includes(left, group)) return;
         for (const DType dtype : group) left.erase(dtype);
-        words.emplace_back(word);
+        type_names.emplace_back(type_name);
     };
     if (types.size() == kDTypes.size()) return "all";
     take(floating, "floating");
     take(single, "f32, f64");
     take(integers, "integers");
-    for (const DType dtype : left) words.emplace_back(name_of(dtype));
+    for (const DType dtype : left) type_names.emplace_back(name_of(dtype));
     std::string out;
-    for (const std::string& word : words) out += (out.empty() ? "" : ", ") + word;
+    for (const std::string& type_name : type_names) out += (out.empty() ? "" : ", ") + type_name;
     return out;
 }
 
 /// A chain of elementwise functions has a generated kernel with a recognisable name.
-std::string made_of(const std::set<std::string>& kernels) {
+std::string kernel_list(const std::set<std::string>& kernels) {
     std::string out;
     for (const std::string& name : kernels) {
         if (name.starts_with("copy") || name == "fill") continue;
@@ -173,7 +174,7 @@ void write(const fs::path& path) {
     std::map<std::string, Facts> facts;
     std::map<std::string, int> seen;
     for (const Case& test_case : cases())
-        if (++seen[test_case.name] <= 3) look_at(test_case, facts[test_case.name]);
+        if (++seen[test_case.name] <= 3) collect_facts(test_case, facts[test_case.name]);
     const auto sources = test_sources();
     std::ofstream out(path);
     out << "# Catalogue of functions\n\n"
@@ -201,14 +202,14 @@ void write(const fs::path& path) {
         out << "\n## " << header
             << "\n\n| function | types | gradients | kernels | tests |\n| --- | --- | --- | --- | --- |\n";
         for (const std::string& name : names) {
-            const Facts& one = facts.at(name);
+            const Facts& fact = facts.at(name);
             const std::string tests = tests_of(name.substr(name.rfind(':') + 1), sources);
             const std::string shown = std::regex_replace(name, std::regex(R"(\|)"), R"(\|)");
-            out << "| `" << shown << "` | " << types_of(one.types) << " | "
-                << (one.order == 2               ? "any"
-                    : one.order == 1 || one.flat ? "0"
-                                                 : "")
-                << " | " << made_of(one.kernels) << " | " << (tests.empty() ? "" : tests.substr(2)) << " |\n";
+            out << "| `" << shown << "` | " << types_of(fact.types) << " | "
+                << (fact.order == 2                         ? "any"
+                    : fact.order == 1 || fact.zero_gradient ? "0"
+                                                            : "")
+                << " | " << kernel_list(fact.kernels) << " | " << (tests.empty() ? "" : tests.substr(2)) << " |\n";
         }
     }
     REQUIRE(out);
@@ -246,7 +247,7 @@ TEST_CASE("catalogue table: docs/guide/from_pytorch.md names every function") {
         for (const std::string& name : names) {
             if (name.starts_with("operator")) continue;
             INFO(name);
-            const std::string word = name.substr(name.rfind(':') + 1);
-            CHECK_UNARY(std::regex_search(page, std::regex("`([^`]*[^A-Za-z0-9_`])?" + word + "\\b[^`]*`")));
+            const std::string type_name = name.substr(name.rfind(':') + 1);
+            CHECK_UNARY(std::regex_search(page, std::regex("`([^`]*[^A-Za-z0-9_`])?" + type_name + "\\b[^`]*`")));
         }
 }

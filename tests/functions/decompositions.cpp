@@ -28,7 +28,7 @@ void check(const std::string& name, const Shape& shape, const std::function<Tens
             y.backward(random_tensor(y.shape(), 2, dtype));
             return std::pair{values(y), values(x.grad())};
         };
-        const auto wanted = [&] {
+        const auto expected = [&] {
             const detail::DecompositionScope decomposed;
             return run();
         }();
@@ -39,8 +39,8 @@ void check(const std::string& name, const Shape& shape, const std::function<Tens
             CAPTURE(static_cast<int>(style));
             const auto [y, dx] = run();
             const Tolerance allowed = tolerance(dtype, 30, 8);
-            CHECK(difference(y, wanted.first, allowed) == "");
-            CHECK(difference(dx, wanted.second, allowed) == "");
+            CHECK(difference(y, expected.first, allowed) == "");
+            CHECK(difference(dx, expected.second, allowed) == "");
         }
     }
 }
@@ -56,9 +56,9 @@ TEST_CASE("decompositions: softmax and log_softmax") {
 }
 
 TEST_CASE("decompositions: cross_entropy, with ignored labels and smoothing") {
-    std::vector<std::int32_t> of_rows;
-    for (std::int32_t i = 0; i < 37; ++i) of_rows.push_back(i * 7 % 19);
-    const Tensor labels = Tensor::from<std::int32_t>(of_rows, {37});
+    std::vector<std::int32_t> row_values;
+    for (std::int32_t i = 0; i < 37; ++i) row_values.push_back(i * 7 % 19);
+    const Tensor labels = Tensor::from<std::int32_t>(row_values, {37});
     for (const Reduction reduction : {Reduction::none, Reduction::sum, Reduction::mean})
         for (const double smoothing : {0.0, 0.3})
             check("cross_entropy", {37, 19}, [&](const Tensor& x) {

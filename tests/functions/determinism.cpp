@@ -54,26 +54,27 @@ struct Case {
 
 std::vector<Case> cases() {
     const bool small = small_cases();
-    const std::int64_t n = small ? 1 : 9, rows = small ? 3 : 300, wide = small ? 5 : 700, side = small ? 5 : 20;
+    const std::int64_t n = small ? 1 : 9, rows = small ? 3 : 300, columns = small ? 5 : 700,
+                       image_size = small ? 5 : 20;
     const Tensor labels = (uniform({rows}) * 9.99).to(DType::i64);
     std::vector<Case> all{
-        {"matmul", {{rows, wide}, {wide, small ? 3 : 65}}, [](const auto& in) { return matmul(in[0], in[1]); }},
+        {"matmul", {{rows, columns}, {columns, small ? 3 : 65}}, [](const auto& in) { return matmul(in[0], in[1]); }},
         {"linear",
-         {{rows, wide}, {small ? 3 : 65, wide}, {small ? 3 : 65}},
+         {{rows, columns}, {small ? 3 : 65, columns}, {small ? 3 : 65}},
          [](const auto& in) { return linear(in[0], in[1], in[2]); }},
         {"conv2d 3x3",
-         {{n, 3, side, side}, {16, 3, 3, 3}, {16}},
+         {{n, 3, image_size, image_size}, {16, 3, 3, 3}, {16}},
          [](const auto& in) { return conv2d(in[0], in[1], in[2], {.padding = 1}); }},
         {"batch_norm",
-         {{n + 1, 5, side, side}, {5}, {5}},
+         {{n + 1, 5, image_size, image_size}, {5}, {5}},
          [](const auto& in) { return batch_norm(in[0], in[1], in[2], {}, {}); }},
         {"cross_entropy", {{rows, 10}}, [labels](const auto& in) { return cross_entropy(in[0], labels); }},
-        {"softmax", {{rows, wide}}, [](const auto& in) { return softmax(in[0]); }},
-        {"sums", {{rows, wide}}, [](const auto& in) { return sum(in[0] * in[0], {0}) * mean(in[0]); }},
-        {"max", {{rows, wide}}, [](const auto& in) { return max(in[0], {1}); }},
-        {"broadcast", {{rows, 1}, {wide}}, [](const auto& in) { return tanh(in[0] * in[1]) + in[1]; }},
+        {"softmax", {{rows, columns}}, [](const auto& in) { return softmax(in[0]); }},
+        {"sums", {{rows, columns}}, [](const auto& in) { return sum(in[0] * in[0], {0}) * mean(in[0]); }},
+        {"max", {{rows, columns}}, [](const auto& in) { return max(in[0], {1}); }},
+        {"broadcast", {{rows, 1}, {columns}}, [](const auto& in) { return tanh(in[0] * in[1]) + in[1]; }},
         {"pooling",
-         {{n, 4, side, side}},
+         {{n, 4, image_size, image_size}},
          [](const auto& in) {
              return max_pool2d(in[0], {.kernel_size = 3, .stride = 2}) +
                     avg_pool2d(in[0], {.kernel_size = 3, .stride = 2});
@@ -117,7 +118,8 @@ TEST_CASE("determinism: results and gradients are identical bit for bit, under l
             std::vector<Tensor> operands;
             for (std::size_t i = 0; i < c.shapes.size(); ++i) operands.push_back(random_tensor(c.shapes[i], i + 1));
             const auto first = run(c, operands);
-            for (int again = 1; again < (small_cases() ? 2 : 20); ++again) CHECK(run(c, operands) == first);
+            for (int run_number = 1; run_number < (small_cases() ? 2 : 20); ++run_number)
+                CHECK(run(c, operands) == first);
         }
     }
 }
@@ -127,7 +129,7 @@ TEST_CASE("determinism: dropout with the same seed") {
     const Tensor x = random_tensor({small_cases() ? 10 : 5000}, 1);
     manual_seed(7);
     const auto first = dropout(x, 0.3).to_vector<float>();
-    for (int again = 1; again < (small_cases() ? 2 : 20); ++again) {
+    for (int run_number = 1; run_number < (small_cases() ? 2 : 20); ++run_number) {
         manual_seed(7);
         CHECK(dropout(x, 0.3).to_vector<float>() == first);
     }

@@ -19,13 +19,13 @@ using namespace declivity;
 
 namespace {
 
-struct Mistake {
+struct InvalidCall {
     std::string name;
     std::function<void()> call;
 };
 
 /// The beginning of a call's error message, up to the colon; "no error" without one.
-std::string complaint(const Mistake& mistake) {
+std::string error_of(const InvalidCall& mistake) {
     try {
         mistake.call();
     } catch (const Error& error) {
@@ -35,7 +35,7 @@ std::string complaint(const Mistake& mistake) {
 }
 
 template <class Result, class... Arguments>
-auto named(const char* name, Result (*function)(Arguments...)) {
+auto pair_of_name(const char* name, Result (*function)(Arguments...)) {
     return std::pair<const char*, Result (*)(Arguments...)>(name, function);
 }
 
@@ -43,13 +43,13 @@ using Unary = Tensor (*)(Tensor);
 using Binary = Tensor (*)(Tensor, Tensor);
 using Either = Tensor (*)(TensorOrScalar, TensorOrScalar);
 
-std::vector<Mistake> mistakes() {
-    const Tensor none, x = zeros({2, 3}), other = zeros({4}), whole = zeros({2, 3}, {DType::i32}),
-                       yes = zeros({2, 3}, {DType::boolean});
-    const Tensor image = zeros({1, 2, 4, 4}), whole_image = zeros({1, 2, 4, 4}, {DType::i32}),
+std::vector<InvalidCall> mistakes() {
+    const Tensor none, x = zeros({2, 3}), other = zeros({4}), integers = zeros({2, 3}, {DType::i32}),
+                       booleans = zeros({2, 3}, {DType::boolean});
+    const Tensor image = zeros({1, 2, 4, 4}), integer_image = zeros({1, 2, 4, 4}, {DType::i32}),
                  labels = zeros({2}, {DType::i64}), channels = zeros({2});
     const Tensor leaf = zeros({2, 3}).set_requires_grad(), small = zeros({2}, {DType::u8});
-    std::vector<Mistake> all;
+    std::vector<InvalidCall> all;
     const auto add = [&](const char* name, std::function<void()> call) { all.push_back({name, std::move(call)}); };
 
     // clang-format off
@@ -62,9 +62,9 @@ std::vector<Mistake> mistakes() {
         {"less_equal", less_equal}, {"greater", greater}, {"greater_equal", greater_equal}, {"eq", eq}, {"ne", ne},
         {"lt", lt}, {"le", le}, {"gt", gt}, {"ge", ge}, {"floor_divide", floor_divide}, {"remainder", remainder},
         {"fmod", fmod}, {"logical_and", logical_and}, {"logical_or", logical_or}, {"logical_xor", logical_xor}};
-    const std::pair<const char*, Either> of_integers[] = {
+    const std::pair<const char*, Either> integer_functions[] = {
         {"bitwise_and", bitwise_and}, {"bitwise_or", bitwise_or}, {"bitwise_xor", bitwise_xor}};
-    const std::pair<const char*, Unary> of_numbers[] = {
+    const std::pair<const char*, Unary> numeric_functions[] = {
         {"operator-", operator-}, {"neg", neg}, {"abs", abs}, {"square", square}, {"relu", relu}};
     const std::pair<const char*, Unary> unary[] = {
         {"operator-", operator-}, {"neg", neg}, {"abs", abs}, {"square", square}, {"sqrt", sqrt},
@@ -78,24 +78,24 @@ std::vector<Mistake> mistakes() {
         add(name, [=, f = function] { f(none, 2); });
         add(name, [=, f = function] { f(1, 2); });
     }
-    for (const auto& [name, function] : of_integers) {
-        for (const Tensor& wrong : {none, other, x}) add(name, [=, f = function] { f(whole, wrong); });
-        add(name, [=, f = function] { f(whole, 0.5); });
+    for (const auto& [name, function] : integer_functions) {
+        for (const Tensor& wrong : {none, other, x}) add(name, [=, f = function] { f(integers, wrong); });
+        add(name, [=, f = function] { f(integers, 0.5); });
         add(name, [=, f = function] { f(small, 256); });
     }
-    for (const auto& [name, function] : of_numbers) add(name, [=, f = function] { f(yes); });
+    for (const auto& [name, function] : numeric_functions) add(name, [=, f = function] { f(booleans); });
     for (const auto& [name, function] : unary) add(name, [=, f = function] { f(none); });
-    add("operator-", [=] { yes - yes; });
-    add("operator+", [=] { zeros({1}, {DType::u64}) + whole; });
+    add("operator-", [=] { booleans - booleans; });
+    add("operator+", [=] { zeros({1}, {DType::u64}) + integers; });
     add("operator+", [=] { small + 256; });
     add("operator*", [=] { small * -1; });
     add("operator<", [=] { small < other; });
     add("operator==", [=] { none == small; });
     add("operator%", [=] { none % 2; });
     add("operator%", [=] { 2 % none; });
-    add("operator&", [=] { whole& x; });
+    add("operator&", [=] { integers& x; });
     add("operator|", [=] { none | 1; });
-    add("operator^", [=] { whole ^ 0.5; });
+    add("operator^", [=] { integers ^ 0.5; });
     add("operator~", [=] { ~x; });
     add("operator!", [=] { !none; });
     add("bitwise_not", [=] { bitwise_not(x); });
@@ -115,10 +115,10 @@ std::vector<Mistake> mistakes() {
         add("clamp", [=] { clamp(wrong, 0.5, 1); });
     }
     add("where", [=] { where(x, x, x); });
-    add("where", [=] { where(yes, small, 256); });
+    add("where", [=] { where(booleans, small, 256); });
     add("where", [=] { where(none, 1, 2); });
-    add("where", [=] { where(yes, x, none); });
-    add("where", [=] { where(yes, x, other); });
+    add("where", [=] { where(booleans, x, none); });
+    add("where", [=] { where(booleans, x, other); });
 
     add("reshape", [=] { reshape(none, {6}); });
     add("reshape", [=] { reshape(x, {4}); });
@@ -140,7 +140,7 @@ std::vector<Mistake> mistakes() {
     add("select", [=] { select(none, 0, 0); });
     add("select", [=] { select(x, 2, 0); });
     add("select", [=] { select(x, 1, 3); });
-    for (const Tensor& wrong : {none, other, whole}) {
+    for (const Tensor& wrong : {none, other, integers}) {
         add("slice_scatter", [=] { slice_scatter(x, wrong, 0, 0, 1); });
         add("select_scatter", [=] { select_scatter(x, wrong, 0, 0); });
     }
@@ -151,7 +151,7 @@ std::vector<Mistake> mistakes() {
     add("expand", [=] { expand(none, {2}); });
     add("expand", [=] { expand(x, {2, 4}); });
     add("expand", [=] { expand(x, {3}); });
-    for (const auto& [name, function] : {named("concat", concat), named("cat", cat)}) {
+    for (const auto& [name, function] : {pair_of_name("concat", concat), pair_of_name("cat", cat)}) {
         add(name, [f = function] { f({}, 0); });
         add(name, [=, f = function] { f({x, none}, 0); });
         add(name, [=, f = function] { f({x, other}, 0); });
@@ -160,31 +160,31 @@ std::vector<Mistake> mistakes() {
     add("pad", [=] { pad(none, {0}, {0}); });
     add("pad", [=] { pad(x, {0}, {0}); });
     add("pad", [=] { pad(x, {0, -4}, {0, 0}); });
-    add("pad", [=] { pad(whole, {0, 1}, {0, 0}, 0.5); });
+    add("pad", [=] { pad(integers, {0, 1}, {0, 0}, 0.5); });
 
-    for (const auto& [name, function] :
-         {named("sum", sum), named("mean", mean), named<Tensor, Tensor, const Dims&, bool>("max", max),
-          named<Tensor, Tensor, const Dims&, bool>("min", min)}) {
+    for (const auto& [name, function] : {pair_of_name("sum", sum), pair_of_name("mean", mean),
+                                         pair_of_name<Tensor, Tensor, const Dims&, bool>("max", max),
+                                         pair_of_name<Tensor, Tensor, const Dims&, bool>("min", min)}) {
         add(name, [f = function] { f({}, {}, false); });
         add(name, [=, f = function] { f(x, {2}, false); });
         add(name, [=, f = function] { f(x, {0, 0}, false); });
     }
-    add("mean", [=] { mean(whole); });
+    add("mean", [=] { mean(integers); });
     add("max", [=] { max(zeros({0, 2}), {0}); });
     add("min", [=] { min(zeros({0, 2}), {0}); });
     add("argmax", [=] { argmax(none); });
     add("argmax", [=] { argmax(x, 2); });
     add("argmax", [=] { argmax(zeros({0, 2}), 0); });
 
-    for (const auto& [name, function] : {named("softmax", softmax), named("log_softmax", log_softmax)}) {
+    for (const auto& [name, function] : {pair_of_name("softmax", softmax), pair_of_name("log_softmax", log_softmax)}) {
         add(name, [=, f = function] { f(none, -1); });
         add(name, [=, f = function] { f(x, 2); });
-        add(name, [=, f = function] { f(whole, -1); });
+        add(name, [=, f = function] { f(integers, -1); });
     }
     add("cross_entropy", [=] { cross_entropy(none, labels); });
     add("cross_entropy", [=] { cross_entropy(x, none); });
-    add("cross_entropy", [=] { cross_entropy(whole, labels); });
-    add("cross_entropy", [=] { cross_entropy(x, whole); });
+    add("cross_entropy", [=] { cross_entropy(integers, labels); });
+    add("cross_entropy", [=] { cross_entropy(x, integers); });
     add("cross_entropy", [=] { cross_entropy(x, labels, {}, other); });
     add("cross_entropy", [=] { cross_entropy(x, channels); });
     add("cross_entropy", [=] { cross_entropy(other, labels); });
@@ -195,7 +195,8 @@ std::vector<Mistake> mistakes() {
         +[](const Tensor& a, const Tensor& b, Reduction reduction) { return bce_with_logits(a, b, reduction); };
     const auto squares =
         +[](const Tensor& a, const Tensor& b, Reduction reduction) { return mse_loss(a, b, reduction); };
-    for (const auto& [name, function] : {named("mse_loss", squares), named("bce_with_logits", binary_loss)}) {
+    for (const auto& [name, function] :
+         {pair_of_name("mse_loss", squares), pair_of_name("bce_with_logits", binary_loss)}) {
         for (const Tensor& wrong : {none, other}) {
             add(name, [=, f = function] { f(x, wrong, Reduction::mean); });
             add(name, [=, f = function] { f(wrong, x, Reduction::sum); });
@@ -208,20 +209,20 @@ std::vector<Mistake> mistakes() {
     add("matmul", [=] { matmul(x, zeros({})); });
     add("matmul", [=] { matmul(x, other); });
     add("matmul", [=] { matmul(other, x); });
-    add("matmul", [=] { matmul(whole == 0, transpose(whole == 0)); });
-    add("matmul", [=] { matmul(x, transpose(whole)); });
+    add("matmul", [=] { matmul(integers == 0, transpose(integers == 0)); });
+    add("matmul", [=] { matmul(x, transpose(integers)); });
     add("matmul", [=] { matmul(zeros({2, 3, 4}), zeros({3, 4, 5})); });
     add("matmul", [=] { matmul(zeros({2, 3, 4}), zeros({5, 4})); });
     add("linear", [=] { linear(none, x); });
     add("linear", [=] { linear(x, none); });
     add("linear", [=] { linear(x, zeros({3, 2})); });
     add("linear", [=] { linear(x, x, other); });
-    add("linear", [=] { linear(whole, whole); });
-    add("linear", [=] { linear(whole, x); });
-    add("linear", [=] { linear(x, whole); });
+    add("linear", [=] { linear(integers, integers); });
+    add("linear", [=] { linear(integers, x); });
+    add("linear", [=] { linear(x, integers); });
     add("linear", [=] { linear(x, x, zeros({2}, {DType::i32})); });
 
-    const Tensor filter = zeros({3, 2, 3, 3}), whole_filter = zeros({3, 2, 3, 3}, {DType::i32});
+    const Tensor filter = zeros({3, 2, 3, 3}), integer_filter = zeros({3, 2, 3, 3}, {DType::i32});
     add("conv2d", [=] { conv2d(none, filter); });
     add("conv2d", [=] { conv2d(image, none); });
     add("conv2d", [=] { conv2d(x, filter); });
@@ -230,23 +231,23 @@ std::vector<Mistake> mistakes() {
     add("conv2d", [=] { conv2d(image, zeros({3, 2, 5, 5})); });
     add("conv2d", [=] { conv2d(image, filter, other); });
     add("conv2d", [=] { conv2d(image, filter, zeros({3}, {DType::i32})); });
-    add("conv2d", [=] { conv2d(whole_image > 0, whole_filter > 0); });
-    add("conv2d", [=] { conv2d(image, whole_filter); });
+    add("conv2d", [=] { conv2d(integer_image > 0, integer_filter > 0); });
+    add("conv2d", [=] { conv2d(image, integer_filter); });
     add("conv2d", [=] { conv2d(image.to(DType::f16), filter); });
     add("conv2d", [=] { conv2d(image, filter, {}, {.stride = 0}); });
     add("conv2d", [=] { conv2d(image, filter, {}, {.padding = -1}); });
     add("conv2d", [=] { conv2d(image, filter, {}, {.dilation = 0}); });
     add("conv2d", [=] { conv2d(image, filter, {}, {.groups = 3}); });
     for (const auto& [name, function] :
-         {named<Tensor, const Tensor&, const Pool2dParameters&>("max_pool2d", max_pool2d),
-          named<Tensor, const Tensor&, const Pool2dParameters&>("avg_pool2d", avg_pool2d)}) {
-        for (const Tensor& wrong : {none, x, whole_image > 0}) add(name, [=, f = function] { f(wrong, {}); });
+         {pair_of_name<Tensor, const Tensor&, const Pool2dParameters&>("max_pool2d", max_pool2d),
+          pair_of_name<Tensor, const Tensor&, const Pool2dParameters&>("avg_pool2d", avg_pool2d)}) {
+        for (const Tensor& wrong : {none, x, integer_image > 0}) add(name, [=, f = function] { f(wrong, {}); });
         add(name, [=, f = function] { f(image, {.kernel_size = 5}); });
         add(name, [=, f = function] { f(image, {.kernel_size = 0}); });
         add(name, [=, f = function] { f(image, {.padding = 2}); });
         add(name, [=, f = function] { f(image, {.stride = -1}); });
     }
-    for (const Tensor& wrong : {none, x, whole_image}) add("global_avg_pool2d", [=] { global_avg_pool2d(wrong); });
+    for (const Tensor& wrong : {none, x, integer_image}) add("global_avg_pool2d", [=] { global_avg_pool2d(wrong); });
 
     for (const bool training : {true, false})
         for (const bool graph : {true, false}) {
@@ -254,7 +255,7 @@ std::vector<Mistake> mistakes() {
             const Tensor in = graph ? zeros({1, 2, 4, 4}).set_requires_grad() : image;
             add("batch_norm", [=] { batch_norm(none, channels, channels, channels, channels, options); });
             add("batch_norm", [=] { batch_norm(other, channels, channels, channels, channels, options); });
-            add("batch_norm", [=] { batch_norm(whole_image, channels, channels, channels, channels, options); });
+            add("batch_norm", [=] { batch_norm(integer_image, channels, channels, channels, channels, options); });
             add("batch_norm", [=] { batch_norm(in, other, channels, channels, channels, options); });
             add("batch_norm", [=] { batch_norm(in, channels, other, channels, channels, options); });
             add("batch_norm", [=] { batch_norm(in, channels, channels, other, channels, options); });
@@ -268,7 +269,7 @@ std::vector<Mistake> mistakes() {
     add("batch_norm", [=] { batch_norm(image, channels, channels, none, none, {.training = false}); });
     add("batch_norm", [=] { batch_norm(zeros({1, 2}), channels, channels, channels, channels); });
     add("dropout", [=] { dropout(none); });
-    add("dropout", [=] { dropout(whole); });
+    add("dropout", [=] { dropout(integers); });
     add("dropout", [=] { dropout(x, 1.5); });
 
     // New tensors.
@@ -321,13 +322,13 @@ std::vector<Mistake> mistakes() {
     add("clone", [=] { (void)none.clone(); });
     add("requires_grad", [=] { (void)none.requires_grad(); });
     add("set_requires_grad", [=] { Tensor(none).set_requires_grad(); });
-    add("set_requires_grad", [=] { Tensor(whole).set_requires_grad(); });
+    add("set_requires_grad", [=] { Tensor(integers).set_requires_grad(); });
     add("set_requires_grad", [=] { (leaf * 2.0).set_requires_grad(); });
     add("is_leaf", [=] { (void)none.is_leaf(); });
     add("grad", [=] { (void)none.grad(); });
     add("set_grad", [=] { Tensor(none).set_grad(x); });
     add("set_grad", [=] { Tensor(leaf).set_grad(other); });
-    add("set_grad", [=] { Tensor(leaf).set_grad(whole); });
+    add("set_grad", [=] { Tensor(leaf).set_grad(integers); });
     add("zero_grad", [=] { Tensor(none).zero_grad(); });
     add("backward", [=] { none.backward(); });
     add("backward", [=] { x.backward(); });
@@ -337,38 +338,38 @@ std::vector<Mistake> mistakes() {
     add("register_hook", [=] { Tensor(none).register_hook({}); });
     add("register_hook", [=] { Tensor(x).register_hook([](const Tensor& g) { return g; }); });
     add("register_hook", [=] { Tensor(leaf).register_hook({}); });
-    const char* const after = "register_post_accumulate_grad_hook";
-    add(after, [=] { Tensor(none).register_post_accumulate_grad_hook({}); });
-    add(after, [=] { Tensor(x).register_post_accumulate_grad_hook([](Tensor&) {}); });
-    add(after, [=] { Tensor(leaf).register_post_accumulate_grad_hook({}); });
+    const char* const hook_name = "register_post_accumulate_grad_hook";
+    add(hook_name, [=] { Tensor(none).register_post_accumulate_grad_hook({}); });
+    add(hook_name, [=] { Tensor(x).register_post_accumulate_grad_hook([](Tensor&) {}); });
+    add(hook_name, [=] { Tensor(leaf).register_post_accumulate_grad_hook({}); });
     add("remove_hook", [=] { Tensor(none).remove_hook(1); });
     add("copy_", [=] { Tensor(none).copy_(x); });
     add("copy_", [=] { Tensor(x).copy_(none); });
     add("copy_", [=] { Tensor(x).copy_(other); });
-    add("copy_", [=] { Tensor(x).copy_(whole); });
+    add("copy_", [=] { Tensor(x).copy_(integers); });
     add("copy_", [=] { Tensor(leaf).copy_(x); });
     add("fill_", [=] { Tensor(none).fill_(1); });
-    add("fill_", [=] { Tensor(whole).fill_(0.5); });
+    add("fill_", [=] { Tensor(integers).fill_(0.5); });
     add("fill_", [=] { expand(zeros({1}, {DType::f32}), {3}).fill_(0.5); });
     add("add_", [=] { Tensor(none).add_(x); });
     add("add_", [=] { Tensor(x).add_(none); });
     add("add_", [=] { Tensor(x).add_(other); });
-    add("add_", [=] { Tensor(whole).add_(x); });
-    add("add_", [=] { Tensor(whole).add_(0.5); });
+    add("add_", [=] { Tensor(integers).add_(x); });
+    add("add_", [=] { Tensor(integers).add_(0.5); });
     add("add_", [=] { Tensor(small).add_(256); });
-    add("add_", [=] { Tensor(yes).add_(0.5); });
+    add("add_", [=] { Tensor(booleans).add_(0.5); });
     add("add_", [=] { expand(zeros({1}), {3}).add_(zeros({3})); });
     add("sub_", [=] { Tensor(none).sub_(x); });
     add("sub_", [=] { Tensor(x).sub_(none); });
     add("sub_", [=] { (leaf * 2.0).sub_(other); });
     add("sub_", [=] { Tensor(leaf).sub_(x); });
     add("mul_", [=] { Tensor(x).mul_(other); });
-    add("div_", [=] { Tensor(whole).div_(whole); });
-    add("div_", [=] { Tensor(whole).div_(2); });
+    add("div_", [=] { Tensor(integers).div_(integers); });
+    add("div_", [=] { Tensor(integers).div_(2); });
     add("zero_", [=] { Tensor(none).zero_(); });
     add("copy_", [=] { (leaf * 2.0).copy_(other); });
     add("mul_", [=] { Tensor(none).mul_(2); });
-    add("mul_", [=] { Tensor(whole).mul_(0.5); });
+    add("mul_", [=] { Tensor(integers).mul_(0.5); });
     add("mul_", [=] { expand(zeros({1}), {3}).mul_(2); });
     add("copy_", [=] { expand(zeros({1}), {3}).copy_(zeros({3})); });
     add("view", [=] { (void)none.view(); });
@@ -388,16 +389,16 @@ std::vector<Mistake> mistakes() {
 }  // namespace
 
 TEST_CASE("names: errors begin with the called name") {
-    for (const Mistake& mistake : mistakes()) {
-        const std::string message = complaint(mistake);
+    for (const InvalidCall& mistake : mistakes()) {
+        const std::string message = error_of(mistake);
         CHECK_MESSAGE(message.starts_with(mistake.name + ": "), mistake.name << " says: " << message);
     }
 }
 
 TEST_CASE("names: errors of functions of integers, numbers and products") {
-    const Tensor whole = zeros({2}, {DType::i32});
-    CHECK_THROWS_WITH_AS(whole & 0.5, "operator&: expected integers or bool, got f32, f32", TypeError);
-    CHECK_THROWS_WITH_AS(-(whole == 0), "operator-: expected numbers, got bool", TypeError);
+    const Tensor integers = zeros({2}, {DType::i32});
+    CHECK_THROWS_WITH_AS(integers & 0.5, "operator&: expected integers or bool, got f32, f32", TypeError);
+    CHECK_THROWS_WITH_AS(-(integers == 0), "operator-: expected numbers, got bool", TypeError);
     CHECK_THROWS_WITH_AS(minimum(1, 2), "minimum: expected a tensor among its inputs, got numbers", ValueError);
     CHECK_THROWS_WITH_AS(matmul(zeros({2, 2}, {DType::boolean}), zeros({2, 2}, {DType::boolean})),
                          "matmul: expected f32, f64, f16 or bf16 as a, got bool (convert with .to(DType::f32))",

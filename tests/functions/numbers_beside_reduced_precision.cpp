@@ -80,17 +80,18 @@ TEST_CASE("reduced precision: numbers combined with f16 and bf16 tensors keep th
         // Including the rounded values of 0.333 and 0.3.
         const Tensor x =
             concat({random_tensor({21}, 1, DType::f32, 0.1, 2), tensor({0.333, 0.3, 0.777, 1, 200}, {5})}, 0).to(dtype);
-        const Tensor wide = x.to(DType::f32);
+        const Tensor upcast = x.to(DType::f32);
         for (const Case& test_case : cases()) {
             CAPTURE(std::string(test_case.name));
-            const std::vector<double> exact = values(test_case.call(wide));
-            const Tolerance once{.absolute = 1e-6, .relative = (dtype == DType::f16 ? 0x1p-11 : 0x1p-8) * 1.002};
+            const std::vector<double> exact = values(test_case.call(upcast));
+            const Tolerance one_rounding{.absolute = 1e-6,
+                                         .relative = (dtype == DType::f16 ? 0x1p-11 : 0x1p-8) * 1.002};
             const Tensor got = test_case.call(x);
             CHECK(got.dtype() == dtype);
-            CHECK(difference(got, exact, once) == "");
-            const ops::FusionScope alone(false);
+            CHECK(difference(got, exact, one_rounding) == "");
+            const ops::FusionScope unfused(false);
             if (std::string(test_case.name) == "maximum") continue;  // two calls
-            CHECK(difference(test_case.call(x), exact, once) == "");
+            CHECK(difference(test_case.call(x), exact, one_rounding) == "");
         }
     }
 }
@@ -100,7 +101,7 @@ TEST_CASE("reduced precision: numbers keep their value in gradients") {
         CAPTURE(name_of(dtype));
         const Tensor start =
             concat({random_tensor({21}, 1, DType::f32, 0.4, 2), tensor({0.35, 0.8, 1.5}, {3})}, 0).to(dtype);
-        const auto slopes = [&](const Case& test_case, DType type, bool create_graph) {
+        const auto gradients_of = [&](const Case& test_case, DType type, bool create_graph) {
             const Tensor x = start.to(type).clone().set_requires_grad();
             const Tensor y = test_case.call(x);
             if (!y.requires_grad()) return std::vector<double>{};
@@ -112,10 +113,11 @@ TEST_CASE("reduced precision: numbers keep their value in gradients") {
             CAPTURE(std::string(test_case.name));
             if (std::string(test_case.name) == "addcdiv") continue;  // its three gradients, each rounded, cancel
             // Each result of several calls is rounded, and each of several gradients.
-            const Tolerance few{.absolute = 1e-6, .relative = 6 * (dtype == DType::f16 ? 0x1p-11 : 0x1p-8)};
-            const std::vector<double> exact = slopes(test_case, DType::f32, false);
-            CHECK(difference(slopes(test_case, dtype, false), exact, few) == "");
-            CHECK(difference(slopes(test_case, dtype, true), exact, few) == "");
+            const Tolerance several_roundings{.absolute = 1e-6,
+                                              .relative = 6 * (dtype == DType::f16 ? 0x1p-11 : 0x1p-8)};
+            const std::vector<double> exact = gradients_of(test_case, DType::f32, false);
+            CHECK(difference(gradients_of(test_case, dtype, false), exact, several_roundings) == "");
+            CHECK(difference(gradients_of(test_case, dtype, true), exact, several_roundings) == "");
         }
         Tensor x = start.clone().set_requires_grad();
         sum(lerp(x, ones_like(start), 0.999)).backward();
@@ -126,15 +128,15 @@ TEST_CASE("reduced precision: numbers keep their value in gradients") {
 TEST_CASE("reduced precision: numbers keep their value in comparisons") {
     for (const DType dtype : {DType::f16, DType::bf16}) {
         CAPTURE(name_of(dtype));
-        const Tensor x = tensor({0.1, 0.3, 1, 0.999}, {4}).to(dtype), wide = x.to(DType::f32);
+        const Tensor x = tensor({0.1, 0.3, 1, 0.999}, {4}).to(dtype), upcast = x.to(DType::f32);
         for (const double number : {0.1, 0.3, 0.999, 1.0}) {
             CAPTURE(number);
-            CHECK(values(x == number) == values(wide == number));
-            CHECK(values(x != number) == values(wide != number));
-            CHECK(values(x < number) == values(wide < number));
-            CHECK(values(x <= number) == values(wide <= number));
-            CHECK(values(number < x) == values(number < wide));
-            CHECK(values(x >= number) == values(wide >= number));
+            CHECK(values(x == number) == values(upcast == number));
+            CHECK(values(x != number) == values(upcast != number));
+            CHECK(values(x < number) == values(upcast < number));
+            CHECK(values(x <= number) == values(upcast <= number));
+            CHECK(values(number < x) == values(number < upcast));
+            CHECK(values(x >= number) == values(upcast >= number));
         }
     }
     CHECK(values(full({1}, 65504, {DType::f16}) < 65519) == std::vector<double>{1});
@@ -148,17 +150,17 @@ TEST_CASE("reduced precision: a moving average in bf16 with a factor that bf16 r
 
 TEST_CASE("reduced precision: 0-d tensors keep their value like numbers") {
     for (const DType dtype : {DType::f16, DType::bf16}) {
-        const Tensor x = tensor({0.1, 0.3, 200}, {3}).to(dtype), wide = x.to(DType::f32), one = full({}, 0.999);
+        const Tensor x = tensor({0.1, 0.3, 200}, {3}).to(dtype), upcast = x.to(DType::f32), one = full({}, 0.999);
         CHECK((x * one).dtype() == dtype);
-        CHECK(values(x * one) == values((wide * 0.999).to(dtype)));
-        CHECK(values(pow(one, x)) == values(pow(0.999, wide).to(dtype)));
+        CHECK(values(x * one) == values((upcast * 0.999).to(dtype)));
+        CHECK(values(pow(one, x)) == values(pow(0.999, upcast).to(dtype)));
         CHECK(values(x == full({}, 0.1)) == std::vector<double>(3, 0));
-        CHECK(values(x.clone().mul_(one)) == values((wide * 0.999).to(dtype)));
-        CHECK(values(x.clone().add_(full({3}, 0.333))) == values((wide + 0.333).to(dtype)));
+        CHECK(values(x.clone().mul_(one)) == values((upcast * 0.999).to(dtype)));
+        CHECK(values(x.clone().add_(full({3}, 0.333))) == values((upcast + 0.333).to(dtype)));
         Tensor scale = full({}, 0.999).set_requires_grad();
         sum(x * scale).backward();
         CHECK(scale.grad().dtype() == DType::f32);
-        CHECK(difference(scale.grad(), {values(sum(wide))[0]}, {.relative = 1e-6}) == "");
+        CHECK(difference(scale.grad(), {values(sum(upcast))[0]}, {.relative = 1e-6}) == "");
     }
 }
 
@@ -166,12 +168,14 @@ TEST_CASE("reduced precision: numbers keep their value in gradients at bounds, a
     for (const DType dtype : {DType::f16, DType::bf16}) {
         // The rounded value of 0.3 is above 0.3 in both types.
         Tensor x = tensor({0.3, 0.2}, {2}).to(dtype).set_requires_grad();
-        const bool above = values(x)[0] > 0.3F;
+        const bool rounds_up = values(x)[0] > 0.3F;
         for (const bool graph : {false, true}) {
-            const auto slope = [&](const Tensor& y) { return values(grad({sum(y)}, {x}, {.create_graph = graph})[0]); };
-            CHECK(slope(clamp_min(x, 0.3)) == std::vector<double>{above ? 1.0 : 0.0, 0});
-            CHECK(slope(clamp(x, -1, 0.3)) == std::vector<double>{above ? 0.0 : 1.0, 1});
-            CHECK(slope(threshold(x, 0.3, 0)) == std::vector<double>{above ? 1.0 : 0.0, 0});
+            const auto gradient_of = [&](const Tensor& y) {
+                return values(grad({sum(y)}, {x}, {.create_graph = graph})[0]);
+            };
+            CHECK(gradient_of(clamp_min(x, 0.3)) == std::vector<double>{rounds_up ? 1.0 : 0.0, 0});
+            CHECK(gradient_of(clamp(x, -1, 0.3)) == std::vector<double>{rounds_up ? 0.0 : 1.0, 1});
+            CHECK(gradient_of(threshold(x, 0.3, 0)) == std::vector<double>{rounds_up ? 1.0 : 0.0, 0});
         }
     }
 }

@@ -23,7 +23,7 @@ namespace {
 
 /// Numbers near both limits, near 0, and near the square root of the maximum.
 template <class T>
-std::vector<T> numbers() {
+std::vector<T> operands() {
     using Limits = std::numeric_limits<T>;
     std::vector<T> all;
     for (int i = 0; i < 4; ++i) {
@@ -38,9 +38,9 @@ std::vector<T> numbers() {
 }
 
 template <class T, class F>
-std::vector<std::int64_t> each(const std::vector<T>& a, const std::vector<T>& b, F of) {
+std::vector<std::int64_t> apply_elementwise(const std::vector<T>& a, const std::vector<T>& b, F function) {
     std::vector<std::int64_t> out;
-    for (std::size_t i = 0; i < a.size(); ++i) out.push_back(static_cast<std::int64_t>(of(a[i], b[i])));
+    for (std::size_t i = 0; i < a.size(); ++i) out.push_back(static_cast<std::int64_t>(function(a[i], b[i])));
     return out;
 }
 
@@ -52,7 +52,7 @@ T wrapped(std::uint64_t value) {
 
 template <class T>
 void check(DType dtype) {
-    const std::vector<T> x = numbers<T>(), y(x.rbegin(), x.rend());
+    const std::vector<T> x = operands<T>(), y(x.rbegin(), x.rend());
     const auto count = static_cast<std::int64_t>(x.size());
     const Tensor a = Tensor::from(x, {count}), b = Tensor::from(y, {count});
     REQUIRE(a.dtype() == dtype);
@@ -60,31 +60,33 @@ void check(DType dtype) {
     const auto add = [](T p, T q) { return wrapped<T>(static_cast<U>(p) + static_cast<U>(q)); };
     const auto sub = [](T p, T q) { return wrapped<T>(static_cast<U>(p) - static_cast<U>(q)); };
     const auto mul = [](T p, T q) { return wrapped<T>(static_cast<U>(p) * static_cast<U>(q)); };
-    const auto same = [&](const char* what, const Tensor& made, const std::vector<std::int64_t>& wanted) {
-        const auto got = made.to(DType::i64).template to_vector<std::int64_t>();
-        REQUIRE(got.size() == wanted.size());
-        const auto at = static_cast<std::size_t>(std::ranges::mismatch(got, wanted).in1 - got.begin());
+    const auto same = [&](const char* name, const Tensor& result, const std::vector<std::int64_t>& expected) {
+        const auto got = result.to(DType::i64).template to_vector<std::int64_t>();
+        REQUIRE(got.size() == expected.size());
+        const auto at = static_cast<std::size_t>(std::ranges::mismatch(got, expected).in1 - got.begin());
         const std::string wrong = at == got.size() ? ""
-                                                   : fmt::format("{} of {}, from {} and {}: {}, expected {}", what,
-                                                                 name_of(dtype), x[at], y[at], got[at], wanted[at]);
+                                                   : fmt::format("{} of {}, from {} and {}: {}, expected {}", name,
+                                                                 name_of(dtype), x[at], y[at], got[at], expected[at]);
         CHECK(wrong == "");
     };
-    same("a + b", a + b, each(x, y, add));
-    same("a - b", a - b, each(x, y, sub));
-    same("a * b", a * b, each(x, y, mul));
-    same("a + 1", a + 1, each(x, y, [&](T p, T) { return add(p, 1); }));
-    same("a * 3", a * 3, each(x, y, [&](T p, T) { return mul(p, 3); }));
-    same("-a", -a, each(x, y, [&](T p, T) { return sub(0, p); }));
-    same("square(a)", square(a), each(x, y, [&](T p, T) { return mul(p, p); }));
-    same("abs(a)", abs(a), each(x, y, [&](T p, T) { return std::is_signed_v<T> && p < 0 ? sub(0, p) : p; }));
-    same("a + 1 > a", a + 1 > a, each(x, y, [&](T p, T) { return add(p, 1) > p; }));
+    same("a + b", a + b, apply_elementwise(x, y, add));
+    same("a - b", a - b, apply_elementwise(x, y, sub));
+    same("a * b", a * b, apply_elementwise(x, y, mul));
+    same("a + 1", a + 1, apply_elementwise(x, y, [&](T p, T) { return add(p, 1); }));
+    same("a * 3", a * 3, apply_elementwise(x, y, [&](T p, T) { return mul(p, 3); }));
+    same("-a", -a, apply_elementwise(x, y, [&](T p, T) { return sub(0, p); }));
+    same("square(a)", square(a), apply_elementwise(x, y, [&](T p, T) { return mul(p, p); }));
+    same("abs(a)", abs(a),
+         apply_elementwise(x, y, [&](T p, T) { return std::is_signed_v<T> && p < 0 ? sub(0, p) : p; }));
+    same("a + 1 > a", a + 1 > a, apply_elementwise(x, y, [&](T p, T) { return add(p, 1) > p; }));
     same("a * b < a", a * b < a,
-         each(
+         apply_elementwise(
              x, y, [&](T p, T q) { return mul(p, q) < p; }));
     same("abs(a) >= 0", abs(a) >= 0,
-         each(x, y, [&](T p, T) { return !std::is_signed_v<T> || p >= 0 || sub(0, p) >= 0; }));
-    same("maximum(a + b, a)", maximum(a + b, a), each(x, y, [&](T p, T q) { return std::max(add(p, q), p); }));
-    same("square(a) % 100", square(a) % 100, each(x, y, [&](T p, T) {
+         apply_elementwise(x, y, [&](T p, T) { return !std::is_signed_v<T> || p >= 0 || sub(0, p) >= 0; }));
+    same("maximum(a + b, a)", maximum(a + b, a),
+         apply_elementwise(x, y, [&](T p, T q) { return std::max(add(p, q), p); }));
+    same("square(a) % 100", square(a) % 100, apply_elementwise(x, y, [&](T p, T) {
              const auto m = static_cast<T>(mul(p, p) % 100);
              return std::is_signed_v<T> && m < 0 ? static_cast<T>(m + 100) : m;
          }));

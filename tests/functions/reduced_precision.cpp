@@ -18,7 +18,7 @@ using namespace declivity::test;
 
 namespace {
 
-constexpr DType kHalves[] = {DType::f16, DType::bf16};
+constexpr DType kReducedPrecision[] = {DType::f16, DType::bf16};
 
 std::vector<double> rounded(std::vector<double> values, DType dtype) {
     for (double& value : values) value = as_type(value, dtype);
@@ -41,7 +41,7 @@ TEST_CASE("reduced precision: created, filled, read and printed") {
     CHECK(x.str() == "Tensor(f16, [3], '" + device().name() + "')\n[ 1.5000, -2.0000,  0.1000]");
     CHECK(body(full({2}, 0.1, {DType::bf16})) == "[0.1001, 0.1001]");
     CHECK(body(full({2}, 1e6, {DType::f16})) == "[inf, inf]");
-    for (const DType dtype : kHalves) {
+    for (const DType dtype : kReducedPrecision) {
         CHECK(values(full({3}, 0.3, {dtype})) == std::vector<double>(3, as_type(0.3, dtype)));
         CHECK(values(zeros({2}, {dtype})) == std::vector<double>{0, 0});
         CHECK(values(ones_like(full({2}, 3, {dtype}))) == std::vector<double>{1, 1});
@@ -60,18 +60,18 @@ TEST_CASE("reduced precision: created, filled, read and printed") {
         const auto random = values(uniform({1000}, 2, 3, {dtype}));
         for (const double value : random) CHECK_UNARY(value >= 2 && value <= 3 && value == as_type(value, dtype));
         CHECK(values(normal({50}, 5, 0, {dtype})) == std::vector<double>(50, 5));
-        const Tensor elsewhere = zeros({2, 3}, {dtype});
-        CHECK_THROWS_AS(Tensor(elsewhere).copy_(zeros({2, 3})), TypeError);
+        const Tensor other_value = zeros({2, 3}, {dtype});
+        CHECK_THROWS_AS(Tensor(other_value).copy_(zeros({2, 3})), TypeError);
     }
     CHECK(static_cast<float>(full({}, 7, {DType::bf16}).item<bfloat16>()) == 7);
 }
 
 TEST_CASE("reduced precision: shape functions move bytes") {
-    for (const DType dtype : kHalves) {
+    for (const DType dtype : kReducedPrecision) {
         const Tensor x = random_tensor({3, 4, 5}, 1, dtype);
         const auto v = values(x);
-        const auto turned = values(permute(x, {2, 0, 1}).clone());
-        for (std::size_t i = 0; i < 60; ++i) CHECK_UNARY(turned[i] == v[i % 12 * 5 + i / 12]);
+        const auto permuted = values(permute(x, {2, 0, 1}).clone());
+        for (std::size_t i = 0; i < 60; ++i) CHECK_UNARY(permuted[i] == v[i % 12 * 5 + i / 12]);
         CHECK(values(reshape(transpose(reshape(transpose(x).clone(), {3, 5, 4})), {60})) == v);
         CHECK(values(concat({slice(x, 1, 0, 1), slice(x, 1, 1, 4)}, 1)) == v);
         CHECK(values(slice(pad(x, {1, 0, 2}, {0, 1, 1}, 0.1), 0, 1, 4))[2] == v[0]);
@@ -81,16 +81,16 @@ TEST_CASE("reduced precision: shape functions move bytes") {
 }
 
 TEST_CASE("reduced precision: the gradient of a cast is cast back") {
-    for (const DType dtype : kHalves) {
+    for (const DType dtype : kReducedPrecision) {
         Tensor x = Tensor::from<float>({0.3F, -1.7F, 2}, {3}).set_requires_grad();
-        const Tensor narrow = x.to(dtype);
-        CHECK(narrow.requires_grad());
-        sum(square(narrow)).backward();
+        const Tensor reduced = x.to(dtype);
+        CHECK(reduced.requires_grad());
+        sum(square(reduced)).backward();
         CHECK(x.grad().dtype() == DType::f32);
-        std::vector<double> wanted;
-        for (const double value : {0.3F, -1.7F, 2.0F}) wanted.push_back(2 * as_type(value, dtype));
-        CHECK(values(x.grad()) == wanted);
-        Tensor leaf = narrow.detach().clone().set_requires_grad();
+        std::vector<double> expected;
+        for (const double value : {0.3F, -1.7F, 2.0F}) expected.push_back(2 * as_type(value, dtype));
+        CHECK(values(x.grad()) == expected);
+        Tensor leaf = reduced.detach().clone().set_requires_grad();
         (sum(leaf.to(DType::f32) * 1.1)).backward();
         CHECK(leaf.grad().dtype() == dtype);
         CHECK(values(leaf.grad()) == std::vector<double>(3, as_type(1.1F, dtype)));
@@ -125,15 +125,15 @@ TEST_CASE("reduced precision: functions without 16-bit kernels compute in f32 an
         {"max", [](const Tensor& x, const Tensor&) { return max(x, {1}); }},
     };
     for (const Case& test_case : cases)
-        for (const DType dtype : kHalves) {
+        for (const DType dtype : kReducedPrecision) {
             if (small_cases() && dtype == DType::bf16) continue;
             CAPTURE(test_case.name);
             CAPTURE(name_of(dtype));
             Tensor x = random_tensor({3, 5}, 1, dtype, -2, 2), y = random_tensor({3, 5}, 2, dtype, 0, 1);
-            Tensor wide = x.to(DType::f32);
+            Tensor upcast = x.to(DType::f32);
             x.set_requires_grad();
-            wide.set_requires_grad();
-            const Tensor got = test_case.call(x, y), exact = test_case.call(wide, y.to(DType::f32));
+            upcast.set_requires_grad();
+            const Tensor got = test_case.call(x, y), exact = test_case.call(upcast, y.to(DType::f32));
             CHECK(got.dtype() == dtype);
             // Within half an ulp if an intermediate result was rounded too (mse_loss of products).
             const double unit = dtype == DType::f16 ? 0x1p-10 : 0x1p-7;
@@ -145,7 +145,7 @@ TEST_CASE("reduced precision: functions without 16-bit kernels compute in f32 an
             sum(exact).backward();
             CHECK(x.grad().dtype() == dtype);
             // Backward uses the rounded result (softmax).
-            CHECK(difference(x.grad(), values(wide.grad()), {.absolute = unit / 4, .relative = 4 * unit}) == "");
+            CHECK(difference(x.grad(), values(upcast.grad()), {.absolute = unit / 4, .relative = 4 * unit}) == "");
         }
     // The squares overflow f16, their mean does not.
     CHECK(static_cast<float>(mse_loss(Tensor::from<float16>({float16(300), float16(0), float16(0), float16(0)}, {4}),
@@ -158,44 +158,44 @@ TEST_CASE("reduced precision: functions without 16-bit kernels compute in f32 an
 
 TEST_CASE("reduced precision: batch_norm with running statistics of either type") {
     const Tensor x = random_tensor({6, 3, 4}, 1, DType::f16, -1, 3);
-    Tensor mean = zeros({3}), variance = ones({3}), narrow_mean = zeros({3}, {DType::f16}),
-           narrow_variance = ones({3}, {DType::f16});
+    Tensor mean = zeros({3}), variance = ones({3}), reduced_mean = zeros({3}, {DType::f16}),
+           reduced_variance = ones({3}, {DType::f16});
     const Tensor weight = full({3}, 2, {DType::f16}), bias = full({3}, 0.5, {DType::f16});
-    const Tensor with_wide = batch_norm(x, weight, bias, mean, variance),
-                 with_narrow = batch_norm(x, weight, bias, narrow_mean, narrow_variance);
-    CHECK(with_wide.dtype() == DType::f16);
-    CHECK(values(with_wide) == values(with_narrow));
-    Tensor wanted_mean = zeros({3}), wanted_variance = ones({3});
-    (void)batch_norm(x.to(DType::f32), weight.to(DType::f32), bias.to(DType::f32), wanted_mean, wanted_variance);
-    CHECK(values(mean) == values(wanted_mean));
-    CHECK(values(variance) == values(wanted_variance));
-    CHECK(values(narrow_mean) == rounded(values(wanted_mean), DType::f16));
-    CHECK(values(narrow_variance) == rounded(values(wanted_variance), DType::f16));
-    CHECK(values(narrow_mean)[0] != 0);
-    (void)batch_norm(x, weight, bias, narrow_mean, narrow_variance, {.training = false});
-    CHECK(values(narrow_mean) == rounded(values(wanted_mean), DType::f16));
+    const Tensor with_f32 = batch_norm(x, weight, bias, mean, variance),
+                 with_f16 = batch_norm(x, weight, bias, reduced_mean, reduced_variance);
+    CHECK(with_f32.dtype() == DType::f16);
+    CHECK(values(with_f32) == values(with_f16));
+    Tensor expected_mean = zeros({3}), expected_variance = ones({3});
+    (void)batch_norm(x.to(DType::f32), weight.to(DType::f32), bias.to(DType::f32), expected_mean, expected_variance);
+    CHECK(values(mean) == values(expected_mean));
+    CHECK(values(variance) == values(expected_variance));
+    CHECK(values(reduced_mean) == rounded(values(expected_mean), DType::f16));
+    CHECK(values(reduced_variance) == rounded(values(expected_variance), DType::f16));
+    CHECK(values(reduced_mean)[0] != 0);
+    (void)batch_norm(x, weight, bias, reduced_mean, reduced_variance, {.training = false});
+    CHECK(values(reduced_mean) == rounded(values(expected_mean), DType::f16));
 }
 
 TEST_CASE("reduced precision: products and their gradients") {
-    for (const DType dtype : kHalves) {
+    for (const DType dtype : kReducedPrecision) {
         if (small_cases() && dtype == DType::bf16) continue;
         Tensor x = random_tensor({2, 3, 7}, 1, dtype), w = random_tensor({5, 7}, 2, dtype),
                b = random_tensor({5}, 3, dtype);
-        Tensor wide_x = x.to(DType::f32), wide_w = w.to(DType::f32), wide_b = b.to(DType::f32);
-        for (Tensor* leaf : {&x, &w, &b, &wide_x, &wide_w, &wide_b}) leaf->set_requires_grad();
-        const Tensor got = linear(x, w, b), exact = linear(wide_x, wide_w, wide_b);
+        Tensor upcast_x = x.to(DType::f32), upcast_w = w.to(DType::f32), upcast_b = b.to(DType::f32);
+        for (Tensor* leaf : {&x, &w, &b, &upcast_x, &upcast_w, &upcast_b}) leaf->set_requires_grad();
+        const Tensor got = linear(x, w, b), exact = linear(upcast_x, upcast_w, upcast_b);
         const double unit = dtype == DType::f16 ? 0x1p-10 : 0x1p-7;
         CHECK(got.dtype() == dtype);
         CHECK(difference(got, values(exact), {.absolute = 1e-6, .relative = unit / 2 * 1.001}) == "");
         sum(got).backward();
         sum(exact).backward();
-        for (const auto& [narrow, wide] : {std::pair{&x, &wide_x}, {&w, &wide_w}, {&b, &wide_b}}) {
-            CHECK(narrow->grad().dtype() == dtype);
-            CHECK(difference(narrow->grad(), values(wide->grad()), {.absolute = 1e-6, .relative = unit / 2 * 1.001}) ==
-                  "");
+        for (const auto& [reduced, upcast] : {std::pair{&x, &upcast_x}, {&w, &upcast_w}, {&b, &upcast_b}}) {
+            CHECK(reduced->grad().dtype() == dtype);
+            CHECK(difference(reduced->grad(), values(upcast->grad()),
+                             {.absolute = 1e-6, .relative = unit / 2 * 1.001}) == "");
         }
         CHECK_THROWS_WITH_AS(
-            matmul(x, transpose(wide_w)),
+            matmul(x, transpose(upcast_w)),
             ("matmul: expected a and b of one type, got " + std::string(name_of(dtype)) + " and f32").c_str(),
             TypeError);
     }

@@ -38,36 +38,36 @@ std::vector<const ElementwiseCase*> cases() {
     return all;
 }
 
-bool is_condition(const ElementwiseCase& one, int input) {
-    return ops::info(one.function).domain == ops::Domain::choose && input == 0;
+bool is_condition(const ElementwiseCase& test_case, int input) {
+    return ops::info(test_case.function).domain == ops::Domain::choose && input == 0;
 }
 
 /// Random inputs of different shapes, broadcast with each other, at a distance from kinks of at least the step of a
 /// central difference.
-std::vector<Tensor> inputs_of(const ElementwiseCase& one, DType dtype, double distance) {
-    const int count = ops::info(one.function).inputs;
-    const Shape whole{3, 5};
+std::vector<Tensor> inputs_of(const ElementwiseCase& test_case, DType dtype, double distance) {
+    const int count = ops::info(test_case.function).inputs;
+    const Shape shape{3, 5};
     std::vector<std::vector<double>> in;
     for (int i = 0; i < count; ++i)
-        in.push_back(
-            random_values(15, static_cast<std::uint64_t>(i) + 7, std::max(one.low, -3.0), std::min(one.high, 3.0)));
+        in.push_back(random_values(15, static_cast<std::uint64_t>(i) + 7, std::max(test_case.low, -3.0),
+                                   std::min(test_case.high, 3.0)));
     for (std::size_t i = 0; i < 15; ++i) {
         const auto at = [&](int input) { return input < count ? in[static_cast<std::size_t>(input)][i] : 0.0; };
         const auto kink = [&] {
-            return one.kink({at(0), at(1), at(2), one.parameters.empty() ? 0 : one.parameters[0],
-                             one.parameters.size() < 2 ? 0 : one.parameters[1]});
+            return test_case.kink({at(0), at(1), at(2), test_case.parameters.empty() ? 0 : test_case.parameters[0],
+                                   test_case.parameters.size() < 2 ? 0 : test_case.parameters[1]});
         };
-        for (int turn = 0; kink() < distance && turn < 100; ++turn)
-            in[static_cast<std::size_t>(turn % count)][i] += 2 * distance;
+        for (int attempt = 0; kink() < distance && attempt < 100; ++attempt)
+            in[static_cast<std::size_t>(attempt % count)][i] += 2 * distance;
         REQUIRE(kink() >= distance);
     }
     std::vector<Tensor> out;
     for (int i = 0; i < count; ++i) {
         std::vector<double> values = in[static_cast<std::size_t>(i)];
-        if (is_condition(one, i))
+        if (is_condition(test_case, i))
             for (double& value : values) value = value > 0 ? 1 : 0;
-        Tensor made = tensor(values, whole, is_condition(one, i) ? DType::boolean : dtype);
-        out.push_back(is_condition(one, i) ? made : made.set_requires_grad());
+        Tensor input_tensor = tensor(values, shape, is_condition(test_case, i) ? DType::boolean : dtype);
+        out.push_back(is_condition(test_case, i) ? input_tensor : input_tensor.set_requires_grad());
     }
     return out;
 }
@@ -79,13 +79,13 @@ std::vector<Tensor> with_gradients(const std::vector<Tensor>& inputs) {
     return out;
 }
 
-Tensor called(const ElementwiseCase& one, const std::vector<Tensor>& inputs) {
-    return elementwise(one.function, inputs, scalars(one.parameters));
+Tensor called(const ElementwiseCase& test_case, const std::vector<Tensor>& inputs) {
+    return elementwise(test_case.function, inputs, scalars(test_case.parameters));
 }
 
 /// Gradients of a weighted sum of the function.
-std::vector<Tensor> gradients(const ElementwiseCase& one, const std::vector<Tensor>& inputs, bool create_graph) {
-    const Tensor y = called(one, inputs);
+std::vector<Tensor> gradients(const ElementwiseCase& test_case, const std::vector<Tensor>& inputs, bool create_graph) {
+    const Tensor y = called(test_case, inputs);
     const Tensor weights = tensor(random_values(15, 3, 0.5, 1.5), y.shape(), y.dtype());
     return grad({sum(y * weights)}, with_gradients(inputs), {.create_graph = create_graph});
 }
@@ -97,11 +97,12 @@ TEST_CASE("elementwise gradients: the decomposition matches the generated kernel
         for (const ElementwiseCase* test_case : cases()) {
             CAPTURE(ops::info(test_case->function).name);
             const auto inputs = inputs_of(*test_case, dtype, 0);
-            const auto by_text = gradients(*test_case, inputs, false), decomposed = gradients(*test_case, inputs, true);
-            REQUIRE(by_text.size() == decomposed.size());
+            const auto by_formula = gradients(*test_case, inputs, false),
+                       decomposed = gradients(*test_case, inputs, true);
+            REQUIRE(by_formula.size() == decomposed.size());
             const double exact = dtype == DType::f64 ? 1e-12 : 2e-5;
-            for (std::size_t i = 0; i < by_text.size(); ++i)
-                CHECK(difference(decomposed[i], values(by_text[i]), {.absolute = exact, .relative = exact}) == "");
+            for (std::size_t i = 0; i < by_formula.size(); ++i)
+                CHECK(difference(decomposed[i], values(by_formula[i]), {.absolute = exact, .relative = exact}) == "");
         }
 }
 
@@ -126,14 +127,14 @@ TEST_CASE("elementwise gradients: at kinks and in corner cases the decomposition
         CAPTURE(ops::info(corner.function).name);
         std::vector<Tensor> inputs;
         const auto count = static_cast<std::int64_t>(corner.inputs[0].size());
-        for (const auto& each : corner.inputs) inputs.push_back(tensor(each, {count}).set_requires_grad());
-        const auto of = [&](bool create_graph) {
+        for (const auto& column : corner.inputs) inputs.push_back(tensor(column, {count}).set_requires_grad());
+        const auto gradients_of = [&](bool create_graph) {
             return grad({sum(elementwise(corner.function, inputs, scalars(corner.parameters)))}, inputs,
                         {.create_graph = create_graph});
         };
-        const auto by_text = of(false), decomposed = of(true);
+        const auto by_formula = gradients_of(false), decomposed = gradients_of(true);
         for (std::size_t i = 0; i < inputs.size(); ++i)
-            CHECK(difference(decomposed[i], values(by_text[i]), {.absolute = 1e-6, .relative = 1e-6}) == "");
+            CHECK(difference(decomposed[i], values(by_formula[i]), {.absolute = 1e-6, .relative = 1e-6}) == "");
         // Double backward: unselected elements must not introduce NaN.
         for (const Tensor& first : decomposed) {
             if (!first.requires_grad()) continue;
@@ -149,7 +150,7 @@ TEST_CASE("elementwise gradients: double backward matches central differences") 
     for (const ElementwiseCase* test_case : cases()) {
         CAPTURE(ops::info(test_case->function).name);
         const auto inputs = inputs_of(*test_case, DType::f64, 0.01);
-        const auto wanted = with_gradients(inputs);
+        const auto expected = with_gradients(inputs);
         // A scalar to which each element of each gradient contributes.
         const auto weighted = [&](bool create_graph) {
             Tensor all;
@@ -161,9 +162,10 @@ TEST_CASE("elementwise gradients: double backward matches central differences") 
             return all;
         };
         const Tensor first = weighted(true);
-        std::vector<Tensor> second(wanted.size());
-        if (first.requires_grad()) second = grad({first}, wanted, {.allow_unused = true});
-        CHECK(numeric_difference(wanted, second, [&] { return weighted(false).item<double>(); }, {.step = 1e-5}) == "");
+        std::vector<Tensor> second(expected.size());
+        if (first.requires_grad()) second = grad({first}, expected, {.allow_unused = true});
+        CHECK(numeric_difference(expected, second, [&] { return weighted(false).item<double>(); }, {.step = 1e-5}) ==
+              "");
     }
 }
 
@@ -174,17 +176,17 @@ TEST_CASE("elementwise gradients: to any order") {
     Tensor derivative = x * exp(x);
     for (int n = 1; n <= 5; ++n) {
         derivative = grad({sum(derivative)}, {x}, {.create_graph = true})[0];
-        std::vector<double> wanted;
-        for (const double at : {0.5, -1.25}) wanted.push_back((n + at) * std::exp(at));
-        CHECK(difference(derivative, wanted, {.absolute = 1e-12, .relative = 1e-12}) == "");
+        std::vector<double> expected;
+        for (const double at : {0.5, -1.25}) expected.push_back((n + at) * std::exp(at));
+        CHECK(difference(derivative, expected, {.absolute = 1e-12, .relative = 1e-12}) == "");
     }
     // Third derivative of gelu: phi(x) (x^3 - 4 x).
     Tensor third = gelu(x);
     for (int n = 0; n < 3; ++n) third = grad({sum(third)}, {x}, {.create_graph = true})[0];
-    std::vector<double> wanted;
+    std::vector<double> expected;
     for (const double at : {0.5, -1.25})
-        wanted.push_back(0.39894228040143267794 * std::exp(-0.5 * at * at) * (at * at * at - 4 * at));
-    CHECK(difference(third, wanted, {.absolute = 1e-12, .relative = 1e-12}) == "");
+        expected.push_back(0.39894228040143267794 * std::exp(-0.5 * at * at) * (at * at * at - 4 * at));
+    CHECK(difference(third, expected, {.absolute = 1e-12, .relative = 1e-12}) == "");
 }
 
 TEST_CASE("elementwise gradients: a saved result appears in the graph once") {
@@ -196,9 +198,9 @@ TEST_CASE("elementwise gradients: a saved result appears in the graph once") {
         node = y.state()->node;
         const Tensor first = grad({sum(y)}, {x}, {.create_graph = true})[0];
         const auto second = grad({sum(first)}, {y}, {.retain_graph = true});
-        std::vector<double> wanted;  // of 1 - y^2 for y
-        for (const double at : {0.5, -1.25}) wanted.push_back(-2 * std::tanh(at));
-        CHECK(difference(second[0], wanted, {.absolute = 1e-6, .relative = 1e-5}) == "");
+        std::vector<double> expected;  // of 1 - y^2 for y
+        for (const double at : {0.5, -1.25}) expected.push_back(-2 * std::tanh(at));
+        CHECK(difference(second[0], expected, {.absolute = 1e-6, .relative = 1e-5}) == "");
         CHECK_FALSE(node.expired());
     }
     CHECK(node.expired());  // no reference cycle

@@ -130,18 +130,18 @@ std::vector<Case> cases() {
     return all;
 }
 
-Tensors inputs_of(const Case& one, DType dtype) {
+Tensors inputs_of(const Case& test_case, DType dtype) {
     Tensors all;
     std::uint64_t seed = 1;
-    for (const Shape& shape : one.inputs) all.push_back(random_tensor(shape, ++seed, dtype).set_requires_grad());
+    for (const Shape& shape : test_case.inputs) all.push_back(random_tensor(shape, ++seed, dtype).set_requires_grad());
     return all;
 }
 
 /// Adds a square, so that a linear function has a second derivative.
 Tensor curved(const Tensor& y) { return y + square(y) * 0.5; }
 
-Tensors gradients(const Case& one, const Tensors& inputs, bool create_graph) {
-    const Tensor y = curved(one.call(inputs));
+Tensors gradients(const Case& test_case, const Tensors& inputs, bool create_graph) {
+    const Tensor y = curved(test_case.call(inputs));
     const Tensor weights = random_tensor(y.shape(), 3, y.dtype(), 0.5, 1.5);
     return grad({sum(y * weights)}, inputs, {.create_graph = create_graph});
 }
@@ -157,9 +157,9 @@ Tensor weighted(const Tensors& tensors) {
     return all;
 }
 
-std::string difference_from_numeric(const Tensors& inputs, const Tensors& by_graph, double allowed,
-                                    const std::function<double()>& of) {
-    return numeric_difference(inputs, by_graph, of, {.step = 1e-5, .tolerance = allowed});
+std::string difference_from_numeric(const Tensors& inputs, const Tensors& computed, double allowed,
+                                    const std::function<double()>& loss_value) {
+    return numeric_difference(inputs, computed, loss_value, {.step = 1e-5, .tolerance = allowed});
 }
 
 }  // namespace
@@ -201,9 +201,9 @@ TEST_CASE("gradients of layers: third derivatives") {
         const Tensors inputs = inputs_of(test_case, DType::f64);
         const auto second = [&](bool create_graph) {
             Tensors all;
-            for (const Tensor& each : grad({weighted(gradients(test_case, inputs, true))}, inputs,
-                                           {.create_graph = create_graph, .allow_unused = true}))
-                if (each.defined()) all.push_back(each);
+            for (const Tensor& gradient : grad({weighted(gradients(test_case, inputs, true))}, inputs,
+                                               {.create_graph = create_graph, .allow_unused = true}))
+                if (gradient.defined()) all.push_back(gradient);
             return weighted(all);
         };
         const Tensor number = second(true);
@@ -221,8 +221,8 @@ TEST_CASE("gradients of layers: frozen weights, and gradients of one input only"
     const Tensor fixed = random_tensor({2, 3, 2, 2}, 3, DType::f64);
     const auto penalty = [&](bool create_graph) {
         const Tensor score = sum(conv2d(tanh(conv2d(x, w)), fixed));
-        const Tensor slope = grad({score}, {x}, {.create_graph = create_graph})[0];
-        return sum(square(slope));
+        const Tensor gradient = grad({score}, {x}, {.create_graph = create_graph})[0];
+        return sum(square(gradient));
     };
     const Tensor number = penalty(true);
     number.backward();

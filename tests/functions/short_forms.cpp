@@ -19,21 +19,21 @@ TEST_CASE("short forms: creation with one number") {
     Generator first(3), second(3);
     CHECK(values(randn({7}, first)) == values(randn({7}, {}, second)));
     CHECK(values(rand({7}, first)) == values(rand({7}, {}, second)));
-    const Tensor drawn = randint(10, {100});
-    CHECK(drawn.dtype() == DType::i64);
-    CHECK(values(min(drawn))[0] >= 0);
-    CHECK(values(max(drawn))[0] < 10);
+    const Tensor random_ints = randint(10, {100});
+    CHECK(random_ints.dtype() == DType::i64);
+    CHECK(values(min(random_ints))[0] >= 0);
+    CHECK(values(max(random_ints))[0] < 10);
     CHECK(normal(zeros({4}), 0.0).shape() == Shape{4});
 }
 
 TEST_CASE("short forms: bounds as numbers take the gradient at a bound, as tensors share it") {
     const Tensor x = random_tensor({5, 7}, 1).set_requires_grad(), low = random_tensor({7}, 2, DType::f32, -1, 0),
                  high = random_tensor({5, 1}, 3, DType::f32, 0, 1);
-    const Tensor wanted = minimum(maximum(x, low), high);
-    CHECK(values(clamp(x, low, high)) == values(wanted));
+    const Tensor expected = minimum(maximum(x, low), high);
+    CHECK(values(clamp(x, low, high)) == values(expected));
     CHECK(values(clamp(x, low, 0.2)) == values(minimum(maximum(x, low), 0.2)));
     CHECK(values(clamp(x, -0.2, high)) == values(minimum(maximum(x, -0.2), high)));
-    CHECK(values(grad(sum(clamp(x, low, high)), x)) == values(grad(sum(wanted), x)));
+    CHECK(values(grad(sum(clamp(x, low, high)), x)) == values(grad(sum(expected), x)));
     // The upper bound is applied last.
     CHECK(values(clamp(Tensor::from<float>({1, 2}, {2}), 5, 0)) == std::vector<double>{0, 0});
     const Tensor at = Tensor::from<float>({-1, 1, 3, NAN}, {4}).set_requires_grad();

@@ -26,13 +26,13 @@ using test::put_file;
 using test::TempFolder;
 
 template <class T>
-void put(Bytes& bytes, T value) {
+void append_value(Bytes& bytes, T value) {
     const auto* raw = reinterpret_cast<const std::uint8_t*>(&value);
     bytes.insert(bytes.end(), raw, raw + sizeof value);
 }
 
 void put_text(Bytes& bytes, std::string_view text) {
-    put(bytes, std::uint64_t{text.size()});
+    append_value(bytes, std::uint64_t{text.size()});
     bytes.insert(bytes.end(), text.begin(), text.end());
 }
 
@@ -76,10 +76,10 @@ bool run_safetensors(Input input) {
 bool run_index(Input input) {
     static const TempFolder folder;
     static const bool ready = [] {
-        io::Safetensors one = some_arrays(), two;
-        two.arrays["d"] = one.arrays["a"];
-        io::write_safetensors(folder / "model-1.safetensors", one);
-        io::write_safetensors(folder / "model-2.safetensors", two);
+        io::Safetensors first = some_arrays(), second;
+        second.arrays["d"] = first.arrays["a"];
+        io::write_safetensors(folder / "model-1.safetensors", first);
+        io::write_safetensors(folder / "model-2.safetensors", second);
         return true;
     }();
     require(ready, "no shards");
@@ -104,23 +104,26 @@ std::vector<Bytes> index_seeds() {
 
 std::vector<Bytes> gguf_seeds() {
     Bytes bytes;
-    put(bytes, std::uint32_t{0x46554747}), put(bytes, std::uint32_t{3});
-    put(bytes, std::uint64_t{3}), put(bytes, std::uint64_t{6});
-    put_text(bytes, "general.architecture"), put(bytes, std::uint32_t{8}), put_text(bytes, "llama");
-    put_text(bytes, "general.alignment"), put(bytes, std::uint32_t{4}), put(bytes, std::uint32_t{32});
-    put_text(bytes, "scale"), put(bytes, std::uint32_t{6}), put(bytes, 0.5F);
-    put_text(bytes, "scores"), put(bytes, std::uint32_t{9}), put(bytes, std::uint32_t{6}), put(bytes, std::uint64_t{2});
-    put(bytes, 1.0F), put(bytes, 2.0F);
-    put_text(bytes, "tokens"), put(bytes, std::uint32_t{9}), put(bytes, std::uint32_t{8}), put(bytes, std::uint64_t{2});
+    append_value(bytes, std::uint32_t{0x46554747}), append_value(bytes, std::uint32_t{3});
+    append_value(bytes, std::uint64_t{3}), append_value(bytes, std::uint64_t{6});
+    put_text(bytes, "general.architecture"), append_value(bytes, std::uint32_t{8}), put_text(bytes, "llama");
+    put_text(bytes, "general.alignment"), append_value(bytes, std::uint32_t{4}), append_value(bytes, std::uint32_t{32});
+    put_text(bytes, "scale"), append_value(bytes, std::uint32_t{6}), append_value(bytes, 0.5F);
+    put_text(bytes, "scores"), append_value(bytes, std::uint32_t{9}), append_value(bytes, std::uint32_t{6}),
+        append_value(bytes, std::uint64_t{2});
+    append_value(bytes, 1.0F), append_value(bytes, 2.0F);
+    put_text(bytes, "tokens"), append_value(bytes, std::uint32_t{9}), append_value(bytes, std::uint32_t{8}),
+        append_value(bytes, std::uint64_t{2});
     put_text(bytes, "a"), put_text(bytes, "bc");
-    put_text(bytes, "nested"), put(bytes, std::uint32_t{9}), put(bytes, std::uint32_t{9}), put(bytes, std::uint64_t{1});
-    put(bytes, std::uint32_t{0}), put(bytes, std::uint64_t{3}), put(bytes, std::uint8_t{1}),
-        put(bytes, std::uint16_t{7});
+    put_text(bytes, "nested"), append_value(bytes, std::uint32_t{9}), append_value(bytes, std::uint32_t{9}),
+        append_value(bytes, std::uint64_t{1});
+    append_value(bytes, std::uint32_t{0}), append_value(bytes, std::uint64_t{3}), append_value(bytes, std::uint8_t{1}),
+        append_value(bytes, std::uint16_t{7});
     const auto array = [&](const char* name, std::initializer_list<std::uint64_t> sizes, std::uint32_t type,
                            std::uint64_t at) {
-        put_text(bytes, name), put(bytes, static_cast<std::uint32_t>(sizes.size()));
-        for (const std::uint64_t size : sizes) put(bytes, size);
-        put(bytes, type), put(bytes, at);
+        put_text(bytes, name), append_value(bytes, static_cast<std::uint32_t>(sizes.size()));
+        for (const std::uint64_t size : sizes) append_value(bytes, size);
+        append_value(bytes, type), append_value(bytes, at);
     };
     array("plain", {3, 2}, 0, 0), array("blocks", {32, 2}, 8, 32), array("none", {0}, 1, 0);
     bytes.resize((bytes.size() + 31) / 32 * 32);
@@ -132,7 +135,7 @@ std::size_t size_of(const io::GgufValue& value) {
     std::size_t size = 1;
     if (const auto* text = std::get_if<std::string>(&value.value)) size += text->size();
     if (const auto* list = std::get_if<io::GgufList>(&value.value))
-        for (const io::GgufValue& one : *list) size += size_of(one);
+        for (const io::GgufValue& element : *list) size += size_of(element);
     return size;
 }
 
@@ -204,10 +207,10 @@ Bytes gzipped(const Bytes& content) {
 }
 
 std::vector<Bytes> gzip_seeds() {
-    Bytes text = bytes_of("one line\nand another line, line, line\n"), two = gzipped(text);
-    const Bytes once = two;
-    two.insert(two.end(), once.begin(), once.end());
-    return {once, two, text};
+    Bytes text = bytes_of("one line\nand another line, line, line\n"), twice = gzipped(text);
+    const Bytes single = twice;
+    twice.insert(twice.end(), single.begin(), single.end());
+    return {single, twice, text};
 }
 
 bool run_gzip(Input input) {
@@ -238,9 +241,9 @@ bool run_idx(Input input) {
 std::vector<Bytes> cifar_seeds() {
     Bytes record(3073, 100);
     record[0] = 3;
-    Bytes two = record;
-    two.insert(two.end(), record.begin(), record.end());
-    return {record, two};
+    Bytes twice = record;
+    twice.insert(twice.end(), record.begin(), record.end());
+    return {record, twice};
 }
 
 bool run_cifar(Input input) {

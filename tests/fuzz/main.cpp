@@ -29,14 +29,14 @@ extern "C" void report(int signal) {
     std::raise(signal);
 }
 
-bool run(const Target& target, const Bytes& input, const std::string& what, bool valid = false) {
-    fmt::format_to_n(current, sizeof current - 1, "fuzz: {} {}\n", target.name, what).out[0] = '\0';
+bool run(const Target& target, const Bytes& input, const std::string& description, bool valid = false) {
+    fmt::format_to_n(current, sizeof current - 1, "fuzz: {} {}\n", target.name, description).out[0] = '\0';
     try {
         if (target.run(input) || !valid) return true;
-        fmt::print(stderr, "fuzz: {} {}: a valid file is refused\n", target.name, what);
+        fmt::print(stderr, "fuzz: {} {}: a valid file is refused\n", target.name, description);
         return false;
     } catch (const std::exception& error) {
-        fmt::print(stderr, "fuzz: {} {}: {}\n", target.name, what, error.what());
+        fmt::print(stderr, "fuzz: {} {}: {}\n", target.name, description, error.what());
         return false;
     }
 }

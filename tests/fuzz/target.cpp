@@ -94,9 +94,9 @@ Bytes Mutator::change(const Bytes& bytes, const std::vector<Bytes>& seeds) {
 
 void Mutator::change_once(Bytes& bytes, const std::vector<Bytes>& seeds) {
     // Half of the mutations are at the beginning, where headers are located.
-    const std::size_t place = below(2) == 0 ? below(std::min<std::size_t>(bytes.size(), 64)) : below(bytes.size());
-    const auto at = bytes.begin() + static_cast<std::ptrdiff_t>(place);
-    const std::size_t left = bytes.size() - place, length = std::min(left, 1 + below(below(4) == 0 ? 256 : 16));
+    const std::size_t position = below(2) == 0 ? below(std::min<std::size_t>(bytes.size(), 64)) : below(bytes.size());
+    const auto at = bytes.begin() + static_cast<std::ptrdiff_t>(position);
+    const std::size_t left = bytes.size() - position, length = std::min(left, 1 + below(below(4) == 0 ? 256 : 16));
     const auto end = at + static_cast<std::ptrdiff_t>(length);
     const auto overwrite = [&](std::uint64_t value, std::size_t size, bool big) {
         for (std::size_t i = 0; i < std::min(size, left); ++i)
@@ -122,7 +122,7 @@ void Mutator::change_once(Bytes& bytes, const std::vector<Bytes>& seeds) {
         case 4: {
             const Bytes piece(at, end);
             for (std::size_t count = 1 + below(3); count > 0; --count)
-                bytes.insert(bytes.begin() + static_cast<std::ptrdiff_t>(place), piece.begin(), piece.end());
+                bytes.insert(bytes.begin() + static_cast<std::ptrdiff_t>(position), piece.begin(), piece.end());
             break;
         }
         case 5: {
@@ -134,7 +134,7 @@ void Mutator::change_once(Bytes& bytes, const std::vector<Bytes>& seeds) {
         case 6: {
             const std::string_view word = kWords[below(kWords.size())];
             if (below(2) == 0) bytes.erase(at, end);
-            bytes.insert(bytes.begin() + static_cast<std::ptrdiff_t>(place), word.begin(), word.end());
+            bytes.insert(bytes.begin() + static_cast<std::ptrdiff_t>(position), word.begin(), word.end());
             break;
         }
         case 7: {

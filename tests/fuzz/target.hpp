@@ -50,8 +50,8 @@ class InputFile {
 
 inline Bytes bytes_of(std::string_view text) { return {text.begin(), text.end()}; }
 inline std::string_view text_of(Input bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
-inline void require(bool holds, const char* what) {
-    if (!holds) throw std::logic_error(what);
+inline void require(bool condition, const char* what) {
+    if (!condition) throw std::logic_error(what);
 }
 
 /// Calls a reader; exceptions of the library count as a refusal, others propagate. Returns whether the file was read.

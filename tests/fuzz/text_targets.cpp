@@ -29,7 +29,7 @@ std::pair<std::string_view, std::string_view> parts_of(Input input) {
     return {all.substr(0, zero), all.substr(zero + 1, kLongestText)};
 }
 
-Bytes joined(std::string_view first, std::string_view second) {
+Bytes concatenated(std::string_view first, std::string_view second) {
     Bytes out = bytes_of(first);
     out.push_back(0);
     out.insert(out.end(), second.begin(), second.end());
@@ -39,32 +39,33 @@ Bytes joined(std::string_view first, std::string_view second) {
 std::vector<Bytes> tokenizer_seeds() {
     const std::string_view text = "the <unk> caf\xc3\xa9 \xe4\xb8\xad\xe6\x96\x87, don't\n 12";
     return {
-        joined(R"({"model":{"type":"BPE","vocab":{"a":0,"b":1,"ab":2,"<unk>":3,"<0xC3>":4},"merges":["a b"],)"
-               R"("unk_token":"<unk>","byte_fallback":true,"dropout":0.1},"pre_tokenizer":{"type":"ByteLevel"},)"
-               R"("decoder":{"type":"ByteLevel"},"post_processor":{"type":"ByteLevel","trim_offsets":true}})",
-               text),
-        joined(R"({"model":{"type":"Unigram","unk_id":0,"byte_fallback":true,"vocab":[["<unk>",0],["a",-1.5],)"
-               R"(["th",-2],["▁",-3],["<0xC3>",-9]]},"normalizer":{"type":"Sequence","normalizers":[{"type":"NFKC"},)"
-               R"({"type":"Replace","pattern":{"Regex":" {2,}"},"content":" "},{"type":"Prepend","prepend":"▁"}]},)"
-               R"("pre_tokenizer":{"type":"Metaspace","replacement":"▁","prepend_scheme":"first"},)"
-               R"("truncation":{"max_length":6,"stride":2},"padding":{"strategy":{"Fixed":8},"pad_id":0},)"
-               R"("added_tokens":[{"id":5,"content":"<s>","special":true,"lstrip":true}],)"
-               R"("post_processor":{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"<s>","type_id":0}},)"
-               R"({"Sequence":{"id":"A","type_id":0}}],"pair":[{"Sequence":{"id":"A","type_id":0}}],)"
-               R"("special_tokens":{"<s>":{"id":"<s>","ids":[5],"tokens":["<s>"]}}}})",
-               text),
-        joined(R"({"model":{"type":"WordPiece","unk_token":"[UNK]","vocab":{"[UNK]":0,"the":1,"##e":2,"caf":3}},)"
-               R"("normalizer":{"type":"BertNormalizer"},"pre_tokenizer":{"type":"BertPreTokenizer"},)"
-               R"("decoder":{"type":"WordPiece"},"post_processor":{"type":"BertProcessing","sep":["[UNK]",0],)"
-               R"("cls":["the",1]}})",
-               text),
-        joined(R"({"model":{"type":"WordLevel","unk_token":"u","vocab":{"u":0,"the":1}},"pre_tokenizer":)"
-               R"({"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"Regex":"\\s+|\\p{N}"},)"
-               R"("behavior":"MergedWithNext","invert":false},{"type":"Digits","individual_digits":true},)"
-               R"({"type":"Punctuation"},{"type":"FixedLength","length":3}]},"decoder":{"type":"Sequence",)"
-               R"("decoders":[{"type":"Replace","pattern":{"String":"u"},"content":"x"},{"type":"Fuse"},)"
-               R"({"type":"Strip","content":" ","start":1,"stop":1}]}})",
-               text)};
+        concatenated(R"({"model":{"type":"BPE","vocab":{"a":0,"b":1,"ab":2,"<unk>":3,"<0xC3>":4},"merges":["a b"],)"
+                     R"("unk_token":"<unk>","byte_fallback":true,"dropout":0.1},"pre_tokenizer":{"type":"ByteLevel"},)"
+                     R"("decoder":{"type":"ByteLevel"},"post_processor":{"type":"ByteLevel","trim_offsets":true}})",
+                     text),
+        concatenated(
+            R"({"model":{"type":"Unigram","unk_id":0,"byte_fallback":true,"vocab":[["<unk>",0],["a",-1.5],)"
+            R"(["th",-2],["▁",-3],["<0xC3>",-9]]},"normalizer":{"type":"Sequence","normalizers":[{"type":"NFKC"},)"
+            R"({"type":"Replace","pattern":{"Regex":" {2,}"},"content":" "},{"type":"Prepend","prepend":"▁"}]},)"
+            R"("pre_tokenizer":{"type":"Metaspace","replacement":"▁","prepend_scheme":"first"},)"
+            R"("truncation":{"max_length":6,"stride":2},"padding":{"strategy":{"Fixed":8},"pad_id":0},)"
+            R"("added_tokens":[{"id":5,"content":"<s>","special":true,"lstrip":true}],)"
+            R"("post_processor":{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"<s>","type_id":0}},)"
+            R"({"Sequence":{"id":"A","type_id":0}}],"pair":[{"Sequence":{"id":"A","type_id":0}}],)"
+            R"("special_tokens":{"<s>":{"id":"<s>","ids":[5],"tokens":["<s>"]}}}})",
+            text),
+        concatenated(R"({"model":{"type":"WordPiece","unk_token":"[UNK]","vocab":{"[UNK]":0,"the":1,"##e":2,"caf":3}},)"
+                     R"("normalizer":{"type":"BertNormalizer"},"pre_tokenizer":{"type":"BertPreTokenizer"},)"
+                     R"("decoder":{"type":"WordPiece"},"post_processor":{"type":"BertProcessing","sep":["[UNK]",0],)"
+                     R"("cls":["the",1]}})",
+                     text),
+        concatenated(R"({"model":{"type":"WordLevel","unk_token":"u","vocab":{"u":0,"the":1}},"pre_tokenizer":)"
+                     R"({"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"Regex":"\\s+|\\p{N}"},)"
+                     R"("behavior":"MergedWithNext","invert":false},{"type":"Digits","individual_digits":true},)"
+                     R"({"type":"Punctuation"},{"type":"FixedLength","length":3}]},"decoder":{"type":"Sequence",)"
+                     R"("decoders":[{"type":"Replace","pattern":{"String":"u"},"content":"x"},{"type":"Fuse"},)"
+                     R"({"type":"Strip","content":" ","start":1,"stop":1}]}})",
+                     text)};
 }
 
 bool run_tokenizer(Input input) {
@@ -94,7 +95,7 @@ std::vector<Bytes> regex_seeds() {
          {R"('s|'t| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)",
           R"((?i:'s|'t)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3})", R"([[a-z]&&[^aeiou]]+|\bx\B|\w{2,}+)",
           R"((?<n>a\g<n>?b)|x\Ky|\uFF00)", R"((a|b)*?c(?>d+)(?<!x)y\1)"})
-        out.push_back(joined(pattern, "it's abc 123 caf\xc3\xa9 \xe4\xb8\xad aabb  x"));
+        out.push_back(concatenated(pattern, "it's abc 123 caf\xc3\xa9 \xe4\xb8\xad aabb  x"));
     return out;
 }
 

@@ -108,7 +108,8 @@ struct Compilers {
 };
 
 std::vector<std::string> clangs() {
-    if (const char* own = std::getenv("DECLIVITY_CLANG"); own != nullptr && *own != '\0') return {own};
+    if (const char* configured = std::getenv("DECLIVITY_CLANG"); configured != nullptr && *configured != '\0')
+        return {configured};
     std::vector<std::string> names;
     for (int version = kOldestClang; version <= kNewestClang; ++version)
         names.push_back("clang-" + std::to_string(version));
@@ -117,7 +118,8 @@ std::vector<std::string> clangs() {
 }
 
 std::vector<fs::path> library_folders(int version) {
-    if (const char* own = std::getenv("DECLIVITY_LIBCLC"); own != nullptr && *own != '\0') return {own};
+    if (const char* configured = std::getenv("DECLIVITY_LIBCLC"); configured != nullptr && *configured != '\0')
+        return {configured};
     const std::string llvm = "/usr/lib/llvm-" + std::to_string(version);
     return {"/usr/lib/clc",      "/usr/share/clc", llvm + "/lib/clc",
             llvm + "/share/clc", "/usr/lib64/clc", "/usr/local/share/clc"};
@@ -129,9 +131,9 @@ std::optional<Compilers> find_compilers(const fs::path& scratch) {
     std::ofstream(probe)
         << "__kernel void probe(__global float* x) { x[get_global_id(0)] = sqrt(x[get_global_id(0)]); }\n";
     for (const std::string& clang : clangs()) {
-        const Output said = run(clang + " --version");
+        const Output output = run(clang + " --version");
         std::smatch match;
-        if (said.code != 0 || !std::regex_search(said.text, match, std::regex("version ([0-9]+)\\.[0-9.]+")) ||
+        if (output.code != 0 || !std::regex_search(output.text, match, std::regex("version ([0-9]+)\\.[0-9.]+")) ||
             std::stoi(match[1]) < kOldestClang)
             continue;
         for (const fs::path& folder : library_folders(std::stoi(match[1]))) {
@@ -178,17 +180,17 @@ struct Result {
 /// Parses the number after `name:` in the remarks that follow "Function Name: kernel".
 std::optional<Amd> amd_of(const std::string& remarks, const std::string& kernel) {
     const std::regex line("remark: +([A-Za-z /\\[\\]]+): ([A-Za-z0-9_.$]+)");
-    bool here = false;
+    bool in_section = false;
     Amd out;
     bool found = false;
     for (std::sregex_iterator at(remarks.begin(), remarks.end(), line), end; at != end; ++at) {
         const std::string name = (*at)[1], value = (*at)[2];
         if (name == "Function Name") {
-            here = value == kernel;
-            found = found || here;
+            in_section = value == kernel;
+            found = found || in_section;
             continue;
         }
-        if (!here) continue;
+        if (!in_section) continue;
         const std::map<std::string_view, long*> fields{
             {"VGPRs", &out.vector_registers},       {"SGPRs", &out.scalar_registers},
             {"TotalSGPRs", &out.scalar_registers},  {"VGPRs Spill", &out.vector_spills},
@@ -199,13 +201,13 @@ std::optional<Amd> amd_of(const std::string& remarks, const std::string& kernel)
     return found ? std::optional(out) : std::nullopt;
 }
 
-std::optional<Nvidia> nvidia_of(const std::string& said, const std::string& kernel) {
-    const std::size_t begin = said.find("Compiling entry function '" + kernel + "'");
+std::optional<Nvidia> nvidia_of(const std::string& output, const std::string& kernel) {
+    const std::size_t begin = output.find("Compiling entry function '" + kernel + "'");
     if (begin == std::string::npos) return std::nullopt;
-    const std::string here = said.substr(begin, said.find("Compiling entry function", begin + 1) - begin);
-    const auto number = [&](const char* what) {
+    const std::string in_section = output.substr(begin, output.find("Compiling entry function", begin + 1) - begin);
+    const auto number = [&](const char* text) {
         std::smatch match;
-        return std::regex_search(here, match, std::regex(what)) ? std::stol(match[1]) : 0;
+        return std::regex_search(in_section, match, std::regex(text)) ? std::stol(match[1]) : 0;
     };
     return Nvidia{.registers = number("Used ([0-9]+) registers"),
                   .spilled = number("([0-9]+) bytes spill stores") + number("([0-9]+) bytes spill loads"),
@@ -218,10 +220,10 @@ struct Program {
     fs::path file;
     std::vector<std::string> kernels;
     std::string options;
-    bool in_double = false;  // f64 is for verification, not for speed (math.clh)
+    bool uses_f64 = false;  // f64 is for verification, not for speed (math.clh)
 };
 
-std::string said_in(const std::string& text, const std::string& what) {
+std::string comment_value(const std::string& text, const std::string& what) {
     std::smatch match;
     return std::regex_search(text, match, std::regex("// " + what + ": ([^\n]*)\n")) ? match[1].str() : std::string();
 }
@@ -235,17 +237,17 @@ std::vector<Program> programs_in(const std::vector<fs::path>& places) {
                 if (entry.path().extension() == ".cl") files.push_back(entry.path());
     }
     std::ranges::sort(files);
-    std::map<std::string, Program> by_text;  // without the first line, which names the kernel
+    std::map<std::string, Program> programs_by_text;  // without the first line, which names the kernel
     for (const fs::path& file : files) {
         const std::string text = text_of(file);
-        Program& program = by_text[text.substr(std::min(text.size(), text.find('\n')))];
+        Program& program = programs_by_text[text.substr(std::min(text.size(), text.find('\n')))];
         program.file = file;
-        program.kernels.push_back(said_in(text, "kernel"));
-        program.options = said_in(text, "options");
-        program.in_double = text.find("#define REAL_IS_DOUBLE") != std::string::npos;
+        program.kernels.push_back(comment_value(text, "kernel"));
+        program.options = comment_value(text, "options");
+        program.uses_f64 = text.find("#define REAL_IS_DOUBLE") != std::string::npos;
     }
     std::vector<Program> out;
-    for (auto& [text, program] : by_text) out.push_back(std::move(program));
+    for (auto& [text, program] : programs_by_text) out.push_back(std::move(program));
     return out;
 }
 
@@ -255,10 +257,10 @@ std::vector<Program> every(int n, int from, std::vector<Program> programs) {
     for (const Program& program : programs)
         for (const std::string& kernel : program.kernels) ++count[kernel];
     std::erase_if(programs, [&](const Program& program) {
-        bool kept = false;
+        bool is_kept = false;
         for (const std::string& kernel : program.kernels)
-            kept = seen[kernel]++ % n == from % std::min(n, count[kernel]) || kept;
-        return !kept;
+            is_kept = seen[kernel]++ % n == from % std::min(n, count[kernel]) || is_kept;
+        return !is_kept;
     });
     return programs;
 }
@@ -284,8 +286,8 @@ std::vector<Result> compiled(const Compilers& compilers, const Program& program,
     for (const std::string& kernel : program.kernels) {
         Result result{.kernel = kernel, .program = program.file.string(), .amd = {}, .nvidia = {}, .faults = {}};
         const auto fault = [&](const std::string& text) { result.faults.push_back(text); };
-        const auto bytes = [&](const char* who, long count, const char* what) {
-            if (count > 0) fault(std::string(who) + ": " + std::to_string(count) + what);
+        const auto bytes = [&](const char* compiler, long count, const char* what) {
+            if (count > 0) fault(std::string(compiler) + ": " + std::to_string(count) + what);
         };
         if (amd.code != 0) fault(std::string("does not compile for ") + kAmd + ": " + line_with(amd.text, "error"));
         else if (!(result.amd = amd_of(amd.text, kernel))) fault("there is no kernel of this name in the program");
@@ -294,7 +296,7 @@ std::vector<Result> compiled(const Compilers& compilers, const Program& program,
             // Scalar spills go to lanes of vector registers, not to memory; otherwise they count as scratch. LLVM
             // spills the constants of two libclc calls in double this way; a kernel with many arguments may use half of
             // a vector register.
-            if (!program.in_double && result.amd->scalar_spills > kMaxScalarSpills)
+            if (!program.uses_f64 && result.amd->scalar_spills > kMaxScalarSpills)
                 bytes(kAmd, result.amd->scalar_spills, " scalar registers spilled");
             bytes(kAmd, result.amd->scratch, " bytes of scratch memory a work-item");
         }
@@ -313,32 +315,32 @@ std::vector<Result> compiled(const Compilers& compilers, const Program& program,
 // ---- output
 
 /// The element-wise maximum of both.
-void worsen(Result& all, const Result& one) {
-    const auto most = [](long& a, long b) { a = std::max(a, b); };
-    if (one.amd && !all.amd) all.amd = one.amd;
-    else if (one.amd) {
-        most(all.amd->vector_registers, one.amd->vector_registers);
-        most(all.amd->scalar_registers, one.amd->scalar_registers);
-        most(all.amd->vector_spills, one.amd->vector_spills);
-        most(all.amd->scalar_spills, one.amd->scalar_spills);
-        most(all.amd->scratch, one.amd->scratch);
-        most(all.amd->local, one.amd->local);
-        all.amd->waves = std::min(all.amd->waves, one.amd->waves);
+void worsen(Result& all, const Result& result) {
+    const auto keep_larger = [](long& a, long b) { a = std::max(a, b); };
+    if (result.amd && !all.amd) all.amd = result.amd;
+    else if (result.amd) {
+        keep_larger(all.amd->vector_registers, result.amd->vector_registers);
+        keep_larger(all.amd->scalar_registers, result.amd->scalar_registers);
+        keep_larger(all.amd->vector_spills, result.amd->vector_spills);
+        keep_larger(all.amd->scalar_spills, result.amd->scalar_spills);
+        keep_larger(all.amd->scratch, result.amd->scratch);
+        keep_larger(all.amd->local, result.amd->local);
+        all.amd->waves = std::min(all.amd->waves, result.amd->waves);
     }
-    if (one.nvidia && !all.nvidia) all.nvidia = one.nvidia;
-    else if (one.nvidia) {
-        most(all.nvidia->registers, one.nvidia->registers);
-        most(all.nvidia->spilled, one.nvidia->spilled);
-        most(all.nvidia->stack, one.nvidia->stack);
-        most(all.nvidia->local, one.nvidia->local);
+    if (result.nvidia && !all.nvidia) all.nvidia = result.nvidia;
+    else if (result.nvidia) {
+        keep_larger(all.nvidia->registers, result.nvidia->registers);
+        keep_larger(all.nvidia->spilled, result.nvidia->spilled);
+        keep_larger(all.nvidia->stack, result.nvidia->stack);
+        keep_larger(all.nvidia->local, result.nvidia->local);
     }
 }
 
-void print(const std::vector<Result>& results, bool each) {
+void print(const std::vector<Result>& results, bool print_each) {
     std::map<std::string, std::pair<Result, int>> rows;
     for (const Result& result : results) {
         auto [row, first] =
-            rows.try_emplace(each ? fs::path(result.program).stem().string() : result.kernel, result, 0);
+            rows.try_emplace(print_each ? fs::path(result.program).stem().string() : result.kernel, result, 0);
         if (!first) worsen(row->second.first, result);
         ++row->second.second;
     }
@@ -385,8 +387,9 @@ std::set<std::string> kernels_of_library(const fs::path& folder) {
 }
 
 /// Returns whether a list entry matches this kernel: "prefix_*" matches all names with that prefix.
-bool is_meant(const std::string& listed, const std::string& kernel) {
-    return listed.ends_with('*') ? kernel.starts_with(listed.substr(0, listed.size() - 1)) : listed == kernel;
+bool is_meant(const std::string& is_listed, const std::string& kernel) {
+    return is_listed.ends_with('*') ? kernel.starts_with(is_listed.substr(0, is_listed.size() - 1))
+                                    : is_listed == kernel;
 }
 
 /// Prints the errors and returns their number.
@@ -395,22 +398,23 @@ int check_list(const std::set<std::string>& library, const std::map<std::string,
     std::set<std::string> seen;
     for (const Result& result : results) seen.insert(result.kernel);
     int wrong = 0;
-    const auto say = [&](const std::string& kernel, const char* what) {
-        std::printf("FAILED: %s: %s\n", kernel.c_str(), what);
+    const auto report_entry = [&](const std::string& kernel, const char* text) {
+        std::printf("FAILED: %s: %s\n", kernel.c_str(), text);
         ++wrong;
     };
-    const auto listed = [&](const std::string& kernel) {
+    const auto is_listed = [&](const std::string& kernel) {
         return std::ranges::any_of(forced, [&](const auto& entry) { return is_meant(entry.first, kernel); });
     };
     for (const std::string& kernel : library)
-        if (!seen.contains(kernel) && !listed(kernel)) say(kernel, "not collected, and not listed as only forced");
+        if (!seen.contains(kernel) && !is_listed(kernel))
+            report_entry(kernel, "not collected, and not listed as only forced");
     for (const auto& [name, reason] : forced) {
         const auto meant = [&name = name](const std::string& kernel) { return is_meant(name, kernel); };
         if (std::ranges::none_of(library, meant))
-            say(name, "listed as only forced, and the library has no such kernel");
+            report_entry(name, "listed as only forced, and the library has no such kernel");
         for (const std::string& kernel : seen)
-            if (meant(kernel)) say(kernel, "listed as only forced, and yet given to a simt device");
-        if (reason.empty()) say(name, "listed as only forced without a reason");
+            if (meant(kernel)) report_entry(kernel, "listed as only forced, and yet given to a simt device");
+        if (reason.empty()) report_entry(name, "listed as only forced without a reason");
     }
     return wrong;
 }
@@ -420,12 +424,12 @@ int check_list(const std::set<std::string>& library, const std::map<std::string,
 int main(int argc, char** argv) try {
     std::vector<fs::path> places;
     fs::path library, forced;
-    bool each = false, only_compilers = false;
+    bool print_each = false, only_compilers = false;
     unsigned jobs = 1;
     int nth = 1, from = 0;
     for (int i = 1; i < argc; ++i) {
         const std::string_view word = argv[i];
-        if (word == "--each") each = true;
+        if (word == "--each") print_each = true;
         else if (word == "--compilers") only_compilers = true;
         else if (word == "--library" && i + 1 < argc) library = argv[++i];
         else if (word == "--only-forced" && i + 1 < argc) forced = argv[++i];
@@ -464,11 +468,11 @@ int main(int argc, char** argv) try {
         return 1;
     }
 
-    std::vector<std::vector<Result>> by_program(programs.size());
+    std::vector<std::vector<Result>> results_by_program(programs.size());
     std::atomic<std::size_t> next{0};
     const auto work = [&](unsigned worker) {
         for (std::size_t i = 0; (i = next++) < programs.size();)
-            by_program[i] = compiled(*compilers, programs[i], scratch / (std::to_string(worker) + ".ptx"));
+            results_by_program[i] = compiled(*compilers, programs[i], scratch / (std::to_string(worker) + ".ptx"));
     };
     std::vector<std::thread> workers;
     for (unsigned worker = 1; worker < jobs; ++worker) workers.emplace_back(work, worker);
@@ -476,8 +480,8 @@ int main(int argc, char** argv) try {
     for (std::thread& worker : workers) worker.join();
 
     std::vector<Result> results;
-    for (auto& some : by_program) std::ranges::move(some, std::back_inserter(results));
-    print(results, each);
+    for (auto& some : results_by_program) std::ranges::move(some, std::back_inserter(results));
+    print(results, print_each);
     int wrong = 0;
     for (const Result& result : results)
         for (const std::string& fault : result.faults) {

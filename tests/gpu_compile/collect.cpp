@@ -54,9 +54,9 @@ int main(int argc, char** argv) try {
         std::fputs("usage: gpu_compile_collect FOLDER [--all] [--but] [PART...]\n", stderr);
         return 2;
     }
-    std::set<std::string_view> wanted(argv + 2, argv + argc);
-    all_of_them = wanted.erase("--all") > 0;
-    const bool but = wanted.erase("--but") > 0;
+    std::set<std::string_view> selected(argv + 2, argv + argc);
+    all_of_them = selected.erase("--all") > 0;
+    const bool excluded = selected.erase("--but") > 0;
     const std::filesystem::path folder = argv[1], kernels = folder / "kernels";
     std::filesystem::remove_all(kernels);
     std::filesystem::create_directories(kernels);
@@ -69,17 +69,17 @@ int main(int argc, char** argv) try {
         unsetenv(name);
     setenv("POCL_CACHE_DIR", (folder / "pocl").c_str(), 1);
     const auto count = [&] { return std::distance(std::filesystem::directory_iterator(kernels), {}); };
-    const bool only_some = !wanted.empty();
+    const bool only_some = !selected.empty();
     for (const auto& [name, part] : parts()) {
-        if (only_some && (wanted.erase(name) == 0) != but) continue;
+        if (only_some && (selected.erase(name) == 0) != excluded) continue;
         const auto before = count();
         part();
         std::printf("%-20s %4td kernels\n", name.c_str(), count() - before);
         std::fflush(stdout);
     }
-    for (const std::string_view name : wanted)
+    for (const std::string_view name : selected)
         std::fprintf(stderr, "gpu_compile_collect: there is no part %s\n", std::string(name).c_str());
-    return wanted.empty() ? 0 : 2;
+    return selected.empty() ? 0 : 2;
 } catch (const std::exception& error) {
     std::fprintf(stderr, "gpu_compile_collect: %s\n", error.what());
     return 1;

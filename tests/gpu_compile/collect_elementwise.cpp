@@ -100,12 +100,12 @@ void index_spaces() {
         }
         // The maximum number of operands of a kernel, with additional outputs, over as many axes as possible.
         for (const bool reversed : {false, true}) {
-            std::vector<Tensor> kept;
+            std::vector<Tensor> retained;
             Tensor sum = laid(dtype, shape, reversed);
             for (int i = 0; i < 5; ++i)
-                kept.push_back(sum), sum = exp(sum * 0.5 + laid(dtype, shape, i % 2 == 0) * of(dtype, stretched));
+                retained.push_back(sum), sum = exp(sum * 0.5 + laid(dtype, shape, i % 2 == 0) * of(dtype, stretched));
             compute(sum);
-            for (const Tensor& kept_item : kept) compute(kept_item);
+            for (const Tensor& tensor : retained) compute(tensor);
         }
         // Copies: of strided operands to dense ones, of rows of wider matrices, concatenation.
         dense_copy(permute(of(dtype, {33, 65}), {1, 0}));

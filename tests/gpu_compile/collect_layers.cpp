@@ -77,8 +77,8 @@ void fused_rows() {
         for (const Shape& shape : {Shape{40, 300}, Shape{3, 7}, Shape{2, 4, 65}, Shape{4, 20000}}) {
             const Shape last{shape.back()};
             const Tensor x = of(dtype, shape), other = of(dtype, shape), row = of(dtype, last);
-            for (const bool behind : {false, true}) {
-                const auto end = [&](Tensor y) { compute(behind ? gelu(std::move(y) + row) : std::move(y)); };
+            for (const bool with_activation : {false, true}) {
+                const auto end = [&](Tensor y) { compute(with_activation ? gelu(std::move(y) + row) : std::move(y)); };
                 end(softmax(x * 0.5 + row));
                 end(log_softmax(x + other));
                 end(layer_norm(x + other, last, row, row));
@@ -165,9 +165,9 @@ void optimizers() {
         saved.set({{from.view()}, {to.view()}});
         save_unless_noted(saved, guard);
         for (const DType label : {DType::i32, DType::i64}) {
-            const Tensor totals = of(DType::f32, {4}), noted = of(DType::i64, {4});
+            const Tensor totals = of(DType::f32, {4}), counters = of(DType::i64, {4});
             add_classification(of(dtype, {30, 10}).view(), of(label, {30}).view(), of(dtype, {}).view(), {.number = 30},
-                               totals.view(), noted.view());
+                               totals.view(), counters.view());
             compute(totals);
         }
     }

@@ -16,8 +16,8 @@ class Page {
 
 /// Begins a block: standard output is captured from here on.
 void block(std::string_view place);
-/// Compares the output of the last block with `wanted`, in which "..." matches anything.
+/// Compares the output of the last block with `expected`, in which "..." matches anything.
 /// @throws std::runtime_error with both if they differ
-void printed(std::string_view place, std::string_view wanted);
+void printed(std::string_view place, std::string_view expected);
 
 }  // namespace guide

@@ -21,8 +21,8 @@ std::map<std::string, Blocks, std::less<>>& pages() {
     return all;
 }
 
-std::string place_now;  // NOLINT
-bool show = false;      // NOLINT
+std::string current_place;  // NOLINT
+bool show = false;          // NOLINT
 
 std::string output() {
     std::cout.flush();
@@ -32,7 +32,7 @@ std::string output() {
 }
 
 void show_output() {
-    if (show && !place_now.empty()) std::fprintf(stderr, "--- %s\n%s", place_now.c_str(), output().c_str());
+    if (show && !current_place.empty()) std::fprintf(stderr, "--- %s\n%s", current_place.c_str(), output().c_str());
 }
 
 /// Returns whether `text` matches `pattern`, in which "..." matches anything.
@@ -58,15 +58,15 @@ Page::Page(std::string_view name, Blocks blocks) { pages().emplace(name, blocks)
 void block(std::string_view place) {
     show_output();
     std::cout.flush();
-    place_now = place;
+    current_place = place;
     if (std::freopen(kOutput, "wb", stdout) == nullptr) throw std::runtime_error("output.txt cannot be written");
 }
 
-void printed(std::string_view place, std::string_view wanted) {
-    place_now = place;
+void printed(std::string_view place, std::string_view expected) {
+    current_place = place;
     const std::string got = output();
-    if (!fits(trimmed(got), trimmed(wanted)))
-        throw std::runtime_error("the page says\n" + std::string(wanted) + "but the block prints\n" + got);
+    if (!fits(trimmed(got), trimmed(expected)))
+        throw std::runtime_error("the page says\n" + std::string(expected) + "but the block prints\n" + got);
 }
 
 }  // namespace guide
@@ -83,7 +83,7 @@ int main(int argc, char** argv) {
         page->second();
         guide::show_output();
     } catch (const std::exception& error) {
-        std::fprintf(stderr, "docs/guide/%s: %s\n", guide::place_now.c_str(), error.what());
+        std::fprintf(stderr, "docs/guide/%s: %s\n", guide::current_place.c_str(), error.what());
         return 1;
     }
     return 0;

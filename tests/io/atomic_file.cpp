@@ -95,12 +95,12 @@ TEST_CASE("atomic_file: a hundred concurrent writers leave one complete file") {
                 io::write_file(path,
                                view(Bytes(static_cast<std::size_t>(1000 + i * 1000), static_cast<std::uint8_t>(i))));
         });
-    bool whole = true;
+    bool complete = true;
     for (std::thread& writer : writers) writer.join();
     const Bytes content = get_file(path);
     REQUIRE(!content.empty());
-    for (const std::uint8_t byte : content) whole = whole && byte == content[0];
-    CHECK(whole);
+    for (const std::uint8_t byte : content) complete = complete && byte == content[0];
+    CHECK(complete);
     CHECK(content.size() == 1000U + 1000U * content[0]);
     CHECK(folder.names() == std::vector<std::string>{"file"});
 }
@@ -149,22 +149,23 @@ TEST_CASE("atomic_file: a full disk (RLIMIT_FSIZE) is an IoError and leaves the 
     if (child == 0) {
         std::signal(SIGXFSZ, SIG_DFL);
         const rlimit limit{1000, 1000};
-        int verdict = ::setrlimit(RLIMIT_FSIZE, &limit) == 0 ? 0 : 1;
-        for (int round = 0; round < 2 && verdict == 0; ++round) {
+        int exit_code = ::setrlimit(RLIMIT_FSIZE, &limit) == 0 ? 0 : 1;
+        for (int round = 0; round < 2 && exit_code == 0; ++round) {
             try {
                 io::write_file(path, view(Bytes(5000, 1)));
-                verdict = 2;
+                exit_code = 2;
             } catch (const IoError& error) {
-                if (error.file() != path.string()) verdict = 3;
+                if (error.file() != path.string()) exit_code = 3;
             } catch (...) {
-                verdict = 4;
+                exit_code = 4;
             }
         }
         sigset_t pending, blocked;
         sigpending(&pending);
         pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
-        if (verdict == 0 && (sigismember(&pending, SIGXFSZ) != 0 || sigismember(&blocked, SIGXFSZ) != 0)) verdict = 5;
-        ::_exit(verdict);
+        if (exit_code == 0 && (sigismember(&pending, SIGXFSZ) != 0 || sigismember(&blocked, SIGXFSZ) != 0))
+            exit_code = 5;
+        ::_exit(exit_code);
     }
     int status = 0;
     REQUIRE(::waitpid(child, &status, 0) == child);

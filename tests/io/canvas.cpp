@@ -74,9 +74,9 @@ TEST_CASE("canvas: lines and discs cover their area at every angle") {
     Canvas disc(40, 40, kBlack);
     disc.disc(20.3, 19.6, 10, kWhite);
     CHECK(ink(disc) == doctest::Approx(std::numbers::pi * 100).epsilon(0.02));
-    Canvas faint(40, 40, kBlack);
-    faint.line(5, 20.5, 35, 20.5, kWhite, 4.0, 0.5);
-    CHECK(red_at(faint, 20, 20) == doctest::Approx(128).epsilon(0.01));
+    Canvas translucent(40, 40, kBlack);
+    translucent.line(5, 20.5, 35, 20.5, kWhite, 4.0, 0.5);
+    CHECK(red_at(translucent, 20, 20) == doctest::Approx(128).epsilon(0.01));
 }
 
 TEST_CASE("canvas: lines with invalid coordinates and lines far outside draw nothing") {
@@ -96,11 +96,11 @@ TEST_CASE("canvas: text, letter by letter") {
     CHECK(rows_of_text("1g") == std::vector<std::string>{"..#........", ".##........", "..#....####", "..#...#...#",
                                                          "..#...#...#", "..#...#...#", ".###...####", "..........#",
                                                          ".......###."});
-    std::set<std::vector<std::string>> drawn;
-    for (char c = ' '; c <= '~'; ++c) drawn.insert(rows_of_text(std::string(1, c)));
-    CHECK(drawn.size() == 95);  // all glyphs differ
+    std::set<std::vector<std::string>> images;
+    for (char c = ' '; c <= '~'; ++c) images.insert(rows_of_text(std::string(1, c)));
+    CHECK(images.size() == 95);  // all glyphs differ
     CHECK(rows_of_text("\x01") == rows_of_text("\xc3"));
-    CHECK(drawn.count(rows_of_text("\x01")) == 0);
+    CHECK(images.count(rows_of_text("\x01")) == 0);
     CHECK(Canvas::text_width("") == 0);
     CHECK(Canvas::text_width("abc", 2) == 34);
 }

@@ -158,7 +158,7 @@ TEST_CASE("gguf: metadata and arrays of a file") {
 
 TEST_CASE("gguf: invalid files are refused with an offset") {
     const TempFolder folder;
-    const auto refusal = [&](const Writer& file) -> std::string {
+    const auto error_of = [&](const Writer& file) -> std::string {
         put_file(folder / "m.gguf", file.bytes);
         try {
             const GgufReader reader(folder / "m.gguf");
@@ -167,42 +167,42 @@ TEST_CASE("gguf: invalid files are refused with an offset") {
         }
         return "accepted";
     };
-    const auto says = [&](const Writer& file, const char* what) {
-        const std::string said = refusal(file);
-        CAPTURE(said);
-        CHECK(said.find(what) != std::string::npos);
+    const auto check_message = [&](const Writer& file, const char* expected) {
+        const std::string message = error_of(file);
+        CAPTURE(message);
+        CHECK(message.find(expected) != std::string::npos);
     };
-    says(Writer().number<std::uint32_t>(1), "not a GGUF file");
-    says(Writer().number<std::uint32_t>(0x46554747).number<std::uint32_t>(9), "version 9");
-    says(Writer().head(0, 1).text("a").number<std::uint32_t>(13), "a value of type 13");
-    says(Writer().head(0, 1).number<std::uint64_t>(1000), "a key of 1000 bytes");
-    says(
+    check_message(Writer().number<std::uint32_t>(1), "not a GGUF file");
+    check_message(Writer().number<std::uint32_t>(0x46554747).number<std::uint32_t>(9), "version 9");
+    check_message(Writer().head(0, 1).text("a").number<std::uint32_t>(13), "a value of type 13");
+    check_message(Writer().head(0, 1).number<std::uint64_t>(1000), "a key of 1000 bytes");
+    check_message(
         Writer().head(0, 1).text("a").number<std::uint32_t>(9).number<std::uint32_t>(0).number<std::uint64_t>(1U << 30),
         "a list of 1073741824 values");
-    says(Writer()
-             .head(0, 2)
-             .text("a")
-             .number<std::uint32_t>(7)
-             .number<char>(1)
-             .text("a")
-             .number<std::uint32_t>(7)
-             .number<char>(1),
-         "duplicate key 'a'");
-    says(Writer().head(0, 1).text("general.alignment").number<std::uint32_t>(4).number<std::uint32_t>(3),
-         "general.alignment");
-    says(Writer().head(1, 0).array("x", {2}, static_cast<GgufType>(10), 0), "'x' of type 10");
-    says(Writer().head(1, 0).array("x", {33}, GgufType::q8_0, 0), "not multiples of the block size 32");
-    says(Writer().head(1, 0).array("x", {1ULL << 30, 1ULL << 30}, GgufType::f32, 0), "more than 2^40");
-    says(Writer().head(1, 0).array("x", {8}, GgufType::f32, 4), "is not aligned");
-    says(Writer().head(1, 0).array("x", {9}, GgufType::f32, 0).align().number(1.0), "ends after the end");
-    says(Writer().head(2, 0).array("x", {0}, GgufType::f32, 0).array("x", {0}, GgufType::f32, 0),
-         "duplicate array 'x'");
+    check_message(Writer()
+                      .head(0, 2)
+                      .text("a")
+                      .number<std::uint32_t>(7)
+                      .number<char>(1)
+                      .text("a")
+                      .number<std::uint32_t>(7)
+                      .number<char>(1),
+                  "duplicate key 'a'");
+    check_message(Writer().head(0, 1).text("general.alignment").number<std::uint32_t>(4).number<std::uint32_t>(3),
+                  "general.alignment");
+    check_message(Writer().head(1, 0).array("x", {2}, static_cast<GgufType>(10), 0), "'x' of type 10");
+    check_message(Writer().head(1, 0).array("x", {33}, GgufType::q8_0, 0), "not multiples of the block size 32");
+    check_message(Writer().head(1, 0).array("x", {1ULL << 30, 1ULL << 30}, GgufType::f32, 0), "more than 2^40");
+    check_message(Writer().head(1, 0).array("x", {8}, GgufType::f32, 4), "is not aligned");
+    check_message(Writer().head(1, 0).array("x", {9}, GgufType::f32, 0).align().number(1.0), "ends after the end");
+    check_message(Writer().head(2, 0).array("x", {0}, GgufType::f32, 0).array("x", {0}, GgufType::f32, 0),
+                  "duplicate array 'x'");
     CHECK_THROWS_AS(GgufReader(folder / "none.gguf"), IoError);
 }
 
 TEST_CASE("gguf: overlapping arrays and wrapping offsets are refused") {
     const TempFolder folder;
-    const auto refusal = [&](const Writer& file) -> std::string {
+    const auto error_of = [&](const Writer& file) -> std::string {
         put_file(folder / "m.gguf", file.bytes);
         try {
             const GgufReader reader(folder / "m.gguf");
@@ -218,21 +218,21 @@ TEST_CASE("gguf: overlapping arrays and wrapping offsets are refused") {
     };
     Writer same, partly, apart, wraps, empty, far;
     same.head(2, 0).array("a", {16}, GgufType::f32, 0).array("b", {16}, GgufType::f32, 0);
-    CHECK(refusal(data(same, 64)).find("'b' that overlaps 'a'") != std::string::npos);
+    CHECK(error_of(data(same, 64)).find("'b' that overlaps 'a'") != std::string::npos);
     partly.head(2, 0).array("a", {16}, GgufType::f32, 32).array("b", {16}, GgufType::f32, 0);
-    CHECK(refusal(data(partly, 128)).find("overlaps") != std::string::npos);
+    CHECK(error_of(data(partly, 128)).find("overlaps") != std::string::npos);
     apart.head(3, 0)
         .array("a", {16}, GgufType::f32, 64)
         .array("b", {16}, GgufType::f32, 0)
         .array("c", {0}, GgufType::f32, 64);
-    CHECK(refusal(data(apart, 128)) == "accepted");
+    CHECK(error_of(data(apart, 128)) == "accepted");
     wraps.head(1, 0).array("a", {0}, GgufType::f32, UINT64_MAX - 31);
-    CHECK(refusal(data(wraps, 64)).find("ends after the end of the file") != std::string::npos);
+    CHECK(error_of(data(wraps, 64)).find("ends after the end of the file") != std::string::npos);
     far.head(1, 0).array("a", {0}, GgufType::f32, 96);
-    CHECK(refusal(data(far, 64)).find("ends after the end of the file") != std::string::npos);
+    CHECK(error_of(data(far, 64)).find("ends after the end of the file") != std::string::npos);
     // The strides of an empty shape must not overflow either.
     empty.head(1, 0).array("a", {1ULL << 40, 1ULL << 40, 0}, GgufType::f32, 0);
-    CHECK(refusal(data(empty, 64)).find("more than 2^40") != std::string::npos);
+    CHECK(error_of(data(empty, 64)).find("more than 2^40") != std::string::npos);
 }
 
 TEST_CASE("gguf: lists use as much memory as the file and support every type") {

@@ -51,10 +51,10 @@ TEST_CASE("gzip_file: plain, compressed and concatenated files return their cont
         CHECK(!io::GzipFile(folder / "plain").compressed());
         CHECK(io::GzipFile(folder / "packed").compressed());
     }
-    Bytes joined = gzip(bytes_of("one, "));
+    Bytes concatenated = gzip(bytes_of("one, "));
     const Bytes second = gzip(bytes_of("two"));
-    joined.insert(joined.end(), second.begin(), second.end());
-    put_file(folder / "joined", joined);
+    concatenated.insert(concatenated.end(), second.begin(), second.end());
+    put_file(folder / "joined", concatenated);
     CHECK(read_all(folder / "joined") == bytes_of("one, two"));
 }
 
@@ -64,16 +64,16 @@ TEST_CASE("gzip_file: truncated, damaged and followed by other bytes") {
     const Bytes packed = gzip(content);
     const auto path = folder / "packed";
     // One byte of a gzip file is a plain file, and zero bytes are an empty one.
-    const Verdicts cut = truncate_everywhere(packed, path, [](const auto& file) { (void)read_all(file); });
-    CHECK(cut.accepted == 2);
-    CHECK(cut.refused == static_cast<int>(packed.size()) - 2);
+    const Verdicts truncated = truncate_everywhere(packed, path, [](const auto& file) { (void)read_all(file); });
+    CHECK(truncated.accepted == 2);
+    CHECK(truncated.refused == static_cast<int>(packed.size()) - 2);
 
     int changed = 0;
-    const Verdicts hurt = damage_at_random(packed, path, 2000, [&](const auto& file) {
+    const Verdicts damaged = damage_at_random(packed, path, 2000, [&](const auto& file) {
         if (read_all(file) != content && io::GzipFile(file).compressed()) ++changed;
     });
     CHECK(changed == 0);  // the checksum detects every change of content
-    CHECK(hurt.refused > 1500);
+    CHECK(damaged.refused > 1500);
 
     Bytes longer = packed;
     longer.push_back(0);

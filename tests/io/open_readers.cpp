@@ -26,19 +26,20 @@ namespace {
 /// A GGUF file of two arrays of four values each.
 Bytes gguf_of(float first) {
     Bytes bytes;
-    const auto put = [&](auto value) {
+    const auto write_value = [&](auto value) {
         const auto* raw = reinterpret_cast<const std::uint8_t*>(&value);
         bytes.insert(bytes.end(), raw, raw + sizeof value);
     };
-    put(std::uint32_t{0x46554747}), put(std::uint32_t{3}), put(std::uint64_t{2}), put(std::uint64_t{0});
+    write_value(std::uint32_t{0x46554747}), write_value(std::uint32_t{3}), write_value(std::uint64_t{2}),
+        write_value(std::uint64_t{0});
     for (const char name : {'a', 'b'}) {
-        put(std::uint64_t{1}), put(name), put(std::uint32_t{1}), put(std::uint64_t{4});
-        put(std::uint32_t{0}), put(std::uint64_t{name == 'a' ? 0U : 32U});
+        write_value(std::uint64_t{1}), write_value(name), write_value(std::uint32_t{1}), write_value(std::uint64_t{4});
+        write_value(std::uint32_t{0}), write_value(std::uint64_t{name == 'a' ? 0U : 32U});
     }
     bytes.resize((bytes.size() + 31) / 32 * 32);
-    for (int i = 0; i < 4; ++i) put(first + static_cast<float>(i));
+    for (int i = 0; i < 4; ++i) write_value(first + static_cast<float>(i));
     bytes.resize((bytes.size() + 31) / 32 * 32);
-    for (int i = 0; i < 4; ++i) put(first + static_cast<float>(10 + i));
+    for (int i = 0; i < 4; ++i) write_value(first + static_cast<float>(10 + i));
     return bytes;
 }
 
@@ -125,16 +126,16 @@ TEST_CASE("open readers: concurrent reads from one reader") {
     for (int i = 0; i < 16; ++i) state.push_back({std::to_string(i), full({257}, i)});
     save(folder / "m.safetensors", state);
     const SafetensorsReader reader(folder / "m.safetensors");
-    std::vector<int> wrong(4);
+    std::vector<int> mismatches(4);
     std::vector<std::thread> threads;
-    for (std::size_t thread = 0; thread < wrong.size(); ++thread)
+    for (std::size_t thread = 0; thread < mismatches.size(); ++thread)
         threads.emplace_back([&, thread] {
             for (int round = 0; round < 200; ++round) {
                 const int i = (round * 7 + static_cast<int>(thread) * 5) % 16;
                 for (const double value : reader.read(std::to_string(i)).to_doubles())
-                    if (value != i) ++wrong[thread];
+                    if (value != i) ++mismatches[thread];
             }
         });
     for (std::thread& thread : threads) thread.join();
-    CHECK(wrong == std::vector<int>(4));
+    CHECK(mismatches == std::vector<int>(4));
 }

@@ -160,7 +160,7 @@ TEST_CASE("png: fuzzed files") {
 
 TEST_CASE("png: a header that declares more pixels than the file has is refused before memory is allocated") {
     const TempFolder folder;
-    const auto refusal = [&](const Bytes& bytes) -> std::string {
+    const auto error_of = [&](const Bytes& bytes) -> std::string {
         put_file(folder / "f", bytes);
         try {
             return fmt_size(read_png(folder / "f"));
@@ -177,17 +177,17 @@ TEST_CASE("png: a header that declares more pixels than the file has is refused 
     Bytes chunk;
     append_chunk(chunk, "tEXt", text);
     padded.insert(padded.begin() + 33, chunk.begin(), chunk.end());
-    CHECK(refusal(padded).find("claims 768000000 bytes of pixels, of which the file has") != std::string::npos);
+    CHECK(error_of(padded).find("claims 768000000 bytes of pixels, of which the file has") != std::string::npos);
     // Half of the declared data is missing, and the rest is highly compressible.
     Bytes lines(16000 / 8 * 8000 + 8000);
     for (std::size_t i = 0; i < lines.size(); i += 2001)
         for (std::size_t k = 300; k < 2001; k += 300) lines[i + k] = static_cast<std::uint8_t>((i / 2001 + k) % 251);
-    CHECK(refusal(png_of(16000, 16000, 1, 3, lines, {1, 2, 3, 4, 5, 6})).find("of which the file has 16008000") !=
+    CHECK(error_of(png_of(16000, 16000, 1, 3, lines, {1, 2, 3, 4, 5, 6})).find("of which the file has 16008000") !=
           std::string::npos);
-    CHECK(refusal(png_of(1U << 20, 1U << 20, 1, 0, {0})).find("expected at most 268435456") != std::string::npos);
+    CHECK(error_of(png_of(1U << 20, 1U << 20, 1, 0, {0})).find("expected at most 268435456") != std::string::npos);
     // All of it is present.
     lines.assign(4000 / 8 * 4000 + 4000, 0);
-    CHECK(refusal(png_of(4000, 4000, 1, 3, lines, {1, 2, 3, 4, 5, 6})) == "4000 x 4000");
+    CHECK(error_of(png_of(4000, 4000, 1, 3, lines, {1, 2, 3, 4, 5, 6})) == "4000 x 4000");
 }
 
 TEST_CASE("png: mismatched image sizes and impossible targets") {
@@ -206,11 +206,11 @@ TEST_CASE("image: planes of floats and back") {
     CHECK(planes[0] == static_cast<float>(image.pixels[0]) / 255.0F);
     CHECK(planes[20] == static_cast<float>(image.pixels[1]) / 255.0F);
     CHECK_UNARY(Image8::from_planes(planes, image.shape()) == image);
-    const std::vector<float> odd{-1.0F, 2.0F, 0.5F, std::numeric_limits<float>::quiet_NaN()};
-    CHECK(Image8::from_planes(odd, {1, 2, 2}).pixels == std::vector<std::uint8_t>{0, 255, 128, 0});
-    CHECK_THROWS_AS((void)Image8::from_planes(odd, {2, 1, 2}), ShapeError);
-    CHECK_THROWS_AS((void)Image8::from_planes(odd, {1, 2, 3}), ShapeError);
-    CHECK_THROWS_AS((void)Image8::from_planes(odd, {4}), ShapeError);
+    const std::vector<float> out_of_range{-1.0F, 2.0F, 0.5F, std::numeric_limits<float>::quiet_NaN()};
+    CHECK(Image8::from_planes(out_of_range, {1, 2, 2}).pixels == std::vector<std::uint8_t>{0, 255, 128, 0});
+    CHECK_THROWS_AS((void)Image8::from_planes(out_of_range, {2, 1, 2}), ShapeError);
+    CHECK_THROWS_AS((void)Image8::from_planes(out_of_range, {1, 2, 3}), ShapeError);
+    CHECK_THROWS_AS((void)Image8::from_planes(out_of_range, {4}), ShapeError);
     CHECK_THROWS_AS((void)Image8::filled(0, 1, 1, 0), ValueError);
 }
 

@@ -68,7 +68,7 @@ std::uint64_t refused_at(const fs::path& path, const Bytes& bytes) {
     return 0;
 }
 
-std::string refusal(const fs::path& path, const Bytes& bytes) {
+std::string error_of(const fs::path& path, const Bytes& bytes) {
     put_file(path, bytes);
     try {
         (void)read_safetensors(path);
@@ -89,11 +89,11 @@ TEST_CASE("safetensors: round trip") {
         check_same(read_safetensors(path), content);
     }
     CHECK(folder.names() == std::vector<std::string>{"model.safetensors"});
-    Safetensors one;
-    one.arrays["x"] = HostArray::of<float>({2, 2}, {1.5F, -2.0F, std::numeric_limits<float>::infinity(), 0.0F});
-    one.arrays["scalar"] = HostArray::of<std::int64_t>({}, {-7});
-    one.arrays["none"] = HostArray::of<double>({3, 0}, std::vector<double>{});
-    write_safetensors(path, one);
+    Safetensors written;
+    written.arrays["x"] = HostArray::of<float>({2, 2}, {1.5F, -2.0F, std::numeric_limits<float>::infinity(), 0.0F});
+    written.arrays["scalar"] = HostArray::of<std::int64_t>({}, {-7});
+    written.arrays["none"] = HostArray::of<double>({3, 0}, std::vector<double>{});
+    write_safetensors(path, written);
     const Safetensors read = read_safetensors(path);
     CHECK(read.arrays.at("x").as<float>()[1] == -2.0F);
     CHECK(read.arrays.at("scalar").as<std::int64_t>()[0] == -7);
@@ -127,21 +127,21 @@ TEST_CASE("safetensors: the file, byte by byte") {
     put_file(path, with_length(R"({"h":{"dtype":"F16","shape":[2],"data_offsets":[0,4]},)"
                                R"("b":{"dtype":"BF16","shape":[1],"data_offsets":[4,6]}})",
                                {0x00, 0x3e, 0x00, 0xc0, 0x20, 0x40}));
-    const Safetensors halves = read_safetensors(path);
-    CHECK(static_cast<float>(halves.arrays.at("h").as<float16>()[0]) == 1.5F);
-    CHECK(static_cast<float>(halves.arrays.at("h").as<float16>()[1]) == -2.0F);
-    CHECK(static_cast<float>(halves.arrays.at("b").as<bfloat16>()[0]) == 2.5F);
-    CHECK_THROWS_WITH_AS((void)halves.arrays.at("b").as<float16>(), "HostArray::as: expected f16, got an array of bf16",
-                         TypeError);
-    write_safetensors(path, halves);
-    check_same(read_safetensors(path), halves);
-    Safetensors whole;
-    whole.arrays["i16"] = HostArray::of<std::int16_t>({2}, {-2, 258});
-    whole.arrays["u16"] = HostArray::of<std::uint16_t>({2}, {2, 65535});
-    whole.arrays["u32"] = HostArray::of<std::uint32_t>({1}, {4'000'000'000});
-    whole.arrays["u64"] = HostArray::of<std::uint64_t>({1}, {std::numeric_limits<std::uint64_t>::max() - 1});
-    write_safetensors(path, whole);
-    check_same(read_safetensors(path), whole);
+    const Safetensors reduced_precision = read_safetensors(path);
+    CHECK(static_cast<float>(reduced_precision.arrays.at("h").as<float16>()[0]) == 1.5F);
+    CHECK(static_cast<float>(reduced_precision.arrays.at("h").as<float16>()[1]) == -2.0F);
+    CHECK(static_cast<float>(reduced_precision.arrays.at("b").as<bfloat16>()[0]) == 2.5F);
+    CHECK_THROWS_WITH_AS((void)reduced_precision.arrays.at("b").as<float16>(),
+                         "HostArray::as: expected f16, got an array of bf16", TypeError);
+    write_safetensors(path, reduced_precision);
+    check_same(read_safetensors(path), reduced_precision);
+    Safetensors complete;
+    complete.arrays["i16"] = HostArray::of<std::int16_t>({2}, {-2, 258});
+    complete.arrays["u16"] = HostArray::of<std::uint16_t>({2}, {2, 65535});
+    complete.arrays["u32"] = HostArray::of<std::uint32_t>({1}, {4'000'000'000});
+    complete.arrays["u64"] = HostArray::of<std::uint64_t>({1}, {std::numeric_limits<std::uint64_t>::max() - 1});
+    write_safetensors(path, complete);
+    check_same(read_safetensors(path), complete);
     CHECK(read_safetensors(path).arrays.at("u64").as<std::uint64_t>()[0] ==
           std::numeric_limits<std::uint64_t>::max() - 1);
 }
@@ -205,9 +205,9 @@ TEST_CASE("safetensors: invalid headers are refused with an offset") {
     refuse("\xef\xbb\xbf{}", "^", {});
     refuse("{\"a\"", "    ^", {});
     // Bytes after the last array; a BOOL array with a 2; invalid header lengths.
-    const std::string one = R"({"a":{"dtype":"BOOL","shape":[2],"data_offsets":[0,2]}})";
-    CHECK(refused_at(path, with_length(one, {0, 1, 0})) == 8 + one.size() + 2);
-    CHECK(refused_at(path, with_length(one, {1, 2})) == 8 + one.size() + 1);
+    const std::string header = R"({"a":{"dtype":"BOOL","shape":[2],"data_offsets":[0,2]}})";
+    CHECK(refused_at(path, with_length(header, {0, 1, 0})) == 8 + header.size() + 2);
+    CHECK(refused_at(path, with_length(header, {1, 2})) == 8 + header.size() + 1);
     CHECK(refused_at(path, {1, 2, 3}) == 3);
     CHECK(refused_at(path, {9, 0, 0, 0, 0, 0, 0, 0, '{', '}'}) == 0);
     CHECK(refused_at(path, {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, '{', '}'}) == 0);
@@ -219,8 +219,9 @@ TEST_CASE("safetensors: invalid headers are refused with an offset") {
                          doctest::Contains("at byte 0: not a safetensors file, or a damaged one: its first 8 "
                                            "bytes would make a header of 100000001 bytes, expected at most 100000000"),
                          FormatError);
-    CHECK(refusal(path, with_length(R"({"w":{"dtype":"C64","shape":[2],"data_offsets":[0,4]}})", four)).find("'C64'") !=
-          std::string::npos);
+    CHECK(
+        error_of(path, with_length(R"({"w":{"dtype":"C64","shape":[2],"data_offsets":[0,4]}})", four)).find("'C64'") !=
+        std::string::npos);
     // A hundred thousand opening brackets must not overflow the stack.
     CHECK(refused_at(path, with_length("{\"a\":" + std::string(100000, '['))) == 13);
     std::string objects;
@@ -231,24 +232,24 @@ TEST_CASE("safetensors: invalid headers are refused with an offset") {
 TEST_CASE("safetensors: files of other formats are reported as such") {
     const TempFolder folder;
     const fs::path path = folder / "f";
-    const auto says = [&](const std::string& text, const std::string& what) {
-        const std::string said = refusal(path, Bytes(text.begin(), text.end()));
-        CHECK_MESSAGE(said.find("not a safetensors file") != std::string::npos, said);
-        CHECK_MESSAGE(said.find(what) != std::string::npos, said);
-        CHECK_MESSAGE(said.find("a header of ") == std::string::npos, said);
+    const auto check_message = [&](const std::string& text, const std::string& expected) {
+        const std::string message = error_of(path, Bytes(text.begin(), text.end()));
+        CHECK_MESSAGE(message.find("not a safetensors file") != std::string::npos, message);
+        CHECK_MESSAGE(message.find(expected) != std::string::npos, message);
+        CHECK_MESSAGE(message.find("a header of ") == std::string::npos, message);
     };
-    says("garbage, random bytes of no format", "it begins with \"garbage, \"");
-    says(std::string("\1\2\xff\"abcdefgh", 12), "it begins with \"\\x01\\x02\\xff\"abcde\"");
-    says("", "it is empty");
-    says("abc", "it begins with \"abc\", and that is all");
-    says("PK\3\4abcdefgh", "it is a zip archive, like PyTorch's .pt");
-    says("\x80\x02}q\1abcdefgh", "it is a Python pickle");
-    says("\x93NUMPY\1\1v\1{'descr'", "it is a NumPy .npy file");
-    says("version https://git-lfs.github.com/spec/v1\n", "git-lfs");
+    check_message("garbage, random bytes of no format", "it begins with \"garbage, \"");
+    check_message(std::string("\1\2\xff\"abcdefgh", 12), "it begins with \"\\x01\\x02\\xff\"abcde\"");
+    check_message("", "it is empty");
+    check_message("abc", "it begins with \"abc\", and that is all");
+    check_message("PK\3\4abcdefgh", "it is a zip archive, like PyTorch's .pt");
+    check_message("\x80\x02}q\1abcdefgh", "it is a Python pickle");
+    check_message("\x93NUMPY\1\1v\1{'descr'", "it is a NumPy .npy file");
+    check_message("version https://git-lfs.github.com/spec/v1\n", "git-lfs");
     // The beginning of a valid file.
-    const std::string cut = refusal(path, Bytes{200, 0, 0, 0, 0, 0, 0, 0, '{', '}'});
-    CHECK_MESSAGE(cut.find("a header of 200 bytes in a file of 10: it is cut off or damaged") != std::string::npos,
-                  cut);
+    const std::string error = error_of(path, Bytes{200, 0, 0, 0, 0, 0, 0, 0, '{', '}'});
+    CHECK_MESSAGE(error.find("a header of 200 bytes in a file of 10: it is cut off or damaged") != std::string::npos,
+                  error);
 }
 
 TEST_CASE("safetensors: fuzzed files") {
@@ -301,13 +302,13 @@ TEST_CASE("safetensors: a full disk leaves the old file") {
     REQUIRE(child >= 0);
     if (child == 0) {
         const rlimit limit{8192, 8192};
-        int verdict = ::setrlimit(RLIMIT_FSIZE, &limit) == 0 ? 2 : 1;
+        int exit_code = ::setrlimit(RLIMIT_FSIZE, &limit) == 0 ? 2 : 1;
         try {
             write_safetensors(path, large);
         } catch (const IoError&) {
-            verdict = 0;
+            exit_code = 0;
         }
-        ::_exit(verdict);
+        ::_exit(exit_code);
     }
     int status = 0;
     REQUIRE(::waitpid(child, &status, 0) == child);

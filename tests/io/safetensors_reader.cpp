@@ -26,9 +26,9 @@ StateDict some_state() {
             {"d", random_tensor({9}, 3)}};
 }
 
-void check_same(const StateDict& got, const StateDict& wanted) {
-    REQUIRE(got.size() == wanted.size());
-    for (const NamedTensor& item : wanted)
+void check_same(const StateDict& got, const StateDict& expected) {
+    REQUIRE(got.size() == expected.size());
+    for (const NamedTensor& item : expected)
         for (const NamedTensor& other : got)
             if (other.name == item.name) CHECK_UNARY(to_host(other.tensor) == to_host(item.tensor));
 }
@@ -78,8 +78,8 @@ TEST_CASE("sharded safetensors: no shard of an earlier state remains") {
     const TempFolder folder;
     const StateDict state = some_state();
     const auto count = [&] { return std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()); };
-    for (const char* const others : {"own-00001-of-00004.safetensors", "model-1-of-4.safetensors", "model.txt"})
-        put_file(folder / others, {});
+    for (const char* const file_name : {"own-00001-of-00004.safetensors", "model-1-of-4.safetensors", "model.txt"})
+        put_file(folder / file_name, {});
     (void)save_sharded(folder.path(), state, {.max_shard_size = 1});
     CHECK(count() == 4 + 1 + 3);
     (void)save_sharded(folder.path(), state, {.max_shard_size = 96});
@@ -101,27 +101,27 @@ TEST_CASE("sharded safetensors: floating arrays are converted on request") {
 
 TEST_CASE("sharded safetensors: an invalid index is refused with an offset") {
     const TempFolder folder;
-    const fs::path where = folder / "m";
-    (void)save_sharded(where, {{"a", ones({2})}});
-    CHECK(index_refusal(where, R"({"weight_map":{"a":"model.safetensors"}})") == "accepted");
-    const std::string outside = index_refusal(where, R"({"weight_map":{"a":"../m/model.safetensors"}})");
+    const fs::path file = folder / "m";
+    (void)save_sharded(file, {{"a", ones({2})}});
+    CHECK(index_refusal(file, R"({"weight_map":{"a":"model.safetensors"}})") == "accepted");
+    const std::string outside = index_refusal(file, R"({"weight_map":{"a":"../m/model.safetensors"}})");
     CHECK(outside.find("at byte 15: array 'a' expected a file in the folder of the index") != std::string::npos);
-    CHECK(index_refusal(where, R"({"weight_map":{"b":"model.safetensors"}})").find("array 'b' is not in the file") !=
+    CHECK(index_refusal(file, R"({"weight_map":{"b":"model.safetensors"}})").find("array 'b' is not in the file") !=
           std::string::npos);
-    CHECK(index_refusal(where, R"({"weight_map":{"a":7}})").find("expected the name of a file") != std::string::npos);
-    CHECK(index_refusal(where, R"({"weight_map":[]})").find("expected an object 'weight_map'") != std::string::npos);
-    CHECK(index_refusal(where, R"({"metadata":{}})").find("expected an object 'weight_map'") != std::string::npos);
-    CHECK(index_refusal(where, "[]").find("expected an object, got array") != std::string::npos);
-    CHECK(index_refusal(where, R"({"weight_map":)").find("at byte 14: not valid JSON") != std::string::npos);
-    CHECK(index_refusal(where, R"({"x":)" + std::string(100000, '[')).find("nested deeper") != std::string::npos);
+    CHECK(index_refusal(file, R"({"weight_map":{"a":7}})").find("expected the name of a file") != std::string::npos);
+    CHECK(index_refusal(file, R"({"weight_map":[]})").find("expected an object 'weight_map'") != std::string::npos);
+    CHECK(index_refusal(file, R"({"metadata":{}})").find("expected an object 'weight_map'") != std::string::npos);
+    CHECK(index_refusal(file, "[]").find("expected an object, got array") != std::string::npos);
+    CHECK(index_refusal(file, R"({"weight_map":)").find("at byte 14: not valid JSON") != std::string::npos);
+    CHECK(index_refusal(file, R"({"x":)" + std::string(100000, '[')).find("nested deeper") != std::string::npos);
     CHECK_THROWS_AS((void)SafetensorsReader(folder / "nothing"), IoError);
 }
 
 TEST_CASE("sharded safetensors: damaged indices are refused or read") {
     const TempFolder folder;
-    const fs::path where = folder / "m";
-    (void)save_sharded(where, some_state(), {.max_shard_size = 96});
-    const fs::path path = where / "model.safetensors.index.json";
+    const fs::path base_path = folder / "m";
+    (void)save_sharded(base_path, some_state(), {.max_shard_size = 96});
+    const fs::path path = base_path / "model.safetensors.index.json";
     const Bytes valid = get_file(path);
     const auto read = [](const fs::path& file) {
         try {
@@ -131,8 +131,8 @@ TEST_CASE("sharded safetensors: damaged indices are refused or read") {
             throw FormatError(file.string(), 0, "names a file that there is not");
         }
     };
-    const Verdicts cut = truncate_everywhere(valid, path, read);
-    CHECK(cut.accepted <= 1);  // without the final newline
+    const Verdicts truncated = truncate_everywhere(valid, path, read);
+    CHECK(truncated.accepted <= 1);  // without the final newline
     const Verdicts damaged = damage_at_random(valid, path, 500, read);
     CHECK(damaged.refused > 300);
 }

@@ -31,7 +31,7 @@ using Weights = std::map<std::string, Row>;
 
 /// Replaces the initial values by larger ones, so that omissions show.
 template <class Model>
-Weights drawn(Model& model) {
+Weights randomized(Model& model) {
     const NoGrad no_grad;
     Weights out;
     std::uint64_t seed = 100;
@@ -56,7 +56,7 @@ struct Reference {
     const Weights& weights;
     std::int64_t heads, kv_heads;
     std::int64_t window = 1 << 20;
-    std::function<void(Row& head, std::size_t place)> turn = [](Row&, std::size_t) {};
+    std::function<void(Row& head, std::size_t position)> rotate = [](Row&, std::size_t) {};
 
     [[nodiscard]] const Row* find(const std::string& name) const {
         const auto found = weights.find(name);
@@ -87,20 +87,20 @@ struct Reference {
         for (std::size_t i = 0; i < q.size(); ++i) {
             Row y;
             for (std::size_t head = 0; head < static_cast<std::size_t>(heads); ++head) {
-                const std::size_t of = head / static_cast<std::size_t>(heads / kv_heads);
+                const std::size_t kv_head = head / static_cast<std::size_t>(heads / kv_heads);
                 Row query = part(q[i], head), sum(width), scores;
-                turn(query, i);
+                rotate(query, i);
                 double total = 0;
                 const std::size_t from =
                     i + 1 > static_cast<std::size_t>(window) ? i + 1 - static_cast<std::size_t>(window) : 0;
                 for (std::size_t j = from; j <= i; ++j) {
-                    Row key = part(k[j], of);
-                    turn(key, j);
+                    Row key = part(k[j], kv_head);
+                    rotate(key, j);
                     double score = 0;
                     for (std::size_t d = 0; d < width; ++d) score += query[d] * key[d];
                     const double weight = std::exp(score / std::sqrt(static_cast<double>(width)));
                     total += weight;
-                    for (std::size_t d = 0; d < width; ++d) sum[d] += weight * part(v[j], of)[d];
+                    for (std::size_t d = 0; d < width; ++d) sum[d] += weight * part(v[j], kv_head)[d];
                 }
                 for (const double value : sum) y.push_back(value / total);
             }
@@ -126,7 +126,7 @@ Row row_of(const Row& table, std::int64_t row, std::size_t width) {
 
 Row gpt2_reference(const Weights& weights, const std::vector<std::int64_t>& tokens, std::int64_t layers,
                    std::size_t width, std::int64_t heads) {
-    const Reference of{weights, heads, heads};
+    const Reference reference{weights, heads, heads};
     Rows x;
     for (std::size_t t = 0; t < tokens.size(); ++t)
         x.push_back(plus(row_of(weights.at("transformer.wte.weight"), tokens[t], width),
@@ -135,33 +135,33 @@ Row gpt2_reference(const Weights& weights, const std::vector<std::int64_t>& toke
         const std::string name = "transformer.h." + std::to_string(layer);
         Rows q, k, v;
         for (const Row& row : x) {
-            const Row all = of.linear(name + ".attn.c_attn", of.norm(name + ".ln_1", row, 1e-5, true));
+            const Row all = reference.linear(name + ".attn.c_attn", reference.norm(name + ".ln_1", row, 1e-5, true));
             for (Rows* to : {&q, &k, &v}) to->push_back(row_of(all, to == &q ? 0 : to == &k ? 1 : 2, width));
         }
-        const Rows y = of.attended(q, k, v);
+        const Rows y = reference.attended(q, k, v);
         for (std::size_t t = 0; t < x.size(); ++t) {
-            x[t] = plus(x[t], of.linear(name + ".attn.c_proj", y[t]));
-            Row inner = of.linear(name + ".mlp.c_fc", of.norm(name + ".ln_2", x[t], 1e-5, true));
+            x[t] = plus(x[t], reference.linear(name + ".attn.c_proj", y[t]));
+            Row inner = reference.linear(name + ".mlp.c_fc", reference.norm(name + ".ln_2", x[t], 1e-5, true));
             for (double& value : inner) value = gelu_new(value);
-            x[t] = plus(x[t], of.linear(name + ".mlp.c_proj", inner));
+            x[t] = plus(x[t], reference.linear(name + ".mlp.c_proj", inner));
         }
     }
     Row out;
     for (const Row& row : x)
-        for (const double value : of.linear("lm_head", of.norm("transformer.ln_f", row, 1e-5, true)))
+        for (const double value : reference.linear("lm_head", reference.norm("transformer.ln_f", row, 1e-5, true)))
             out.push_back(value);
     return out;
 }
 
 Row llama_reference(const Weights& weights, const std::vector<std::int64_t>& tokens,
                     const models::LlamaConfig& config) {
-    Reference of{weights, config.num_attention_heads, config.kv_heads()};
-    of.window = config.sliding_window.value_or(1 << 20);
-    of.turn = [&](Row& head, std::size_t place) {
+    Reference reference{weights, config.num_attention_heads, config.kv_heads()};
+    reference.window = config.sliding_window.value_or(1 << 20);
+    reference.rotate = [&](Row& head, std::size_t position) {
         const std::size_t half = head.size() / 2;
         const Row before = head;
         for (std::size_t i = 0; i < half; ++i) {
-            const double angle = static_cast<double>(place) / config.rope_scaling.factor *
+            const double angle = static_cast<double>(position) / config.rope_scaling.factor *
                                  std::pow(config.rope_theta, -static_cast<double>(i) / static_cast<double>(half));
             head[i] = before[i] * std::cos(angle) - before[i + half] * std::sin(angle);
             head[i + half] = before[i + half] * std::cos(angle) + before[i] * std::sin(angle);
@@ -174,24 +174,26 @@ Row llama_reference(const Weights& weights, const std::vector<std::int64_t>& tok
         const std::string name = "model.layers." + std::to_string(layer);
         Rows q, k, v;
         for (const Row& row : x) {
-            const Row in = of.norm(name + ".input_layernorm", row, config.rms_norm_eps, false);
-            q.push_back(of.linear(name + ".self_attn.q_proj", in));
-            k.push_back(of.linear(name + ".self_attn.k_proj", in));
-            v.push_back(of.linear(name + ".self_attn.v_proj", in));
+            const Row in = reference.norm(name + ".input_layernorm", row, config.rms_norm_eps, false);
+            q.push_back(reference.linear(name + ".self_attn.q_proj", in));
+            k.push_back(reference.linear(name + ".self_attn.k_proj", in));
+            v.push_back(reference.linear(name + ".self_attn.v_proj", in));
         }
-        const Rows y = of.attended(q, k, v);
+        const Rows y = reference.attended(q, k, v);
         for (std::size_t t = 0; t < x.size(); ++t) {
-            x[t] = plus(x[t], of.linear(name + ".self_attn.o_proj", y[t]));
-            const Row in = of.norm(name + ".post_attention_layernorm", x[t], config.rms_norm_eps, false);
-            Row gate = of.linear(name + ".mlp.gate_proj", in);
-            const Row up = of.linear(name + ".mlp.up_proj", in);
-            for (std::size_t i = 0; i < gate.size(); ++i) gate[i] = gate[i] / (1 + std::exp(-gate[i])) * up[i];
-            x[t] = plus(x[t], of.linear(name + ".mlp.down_proj", gate));
+            x[t] = plus(x[t], reference.linear(name + ".self_attn.o_proj", y[t]));
+            const Row in = reference.norm(name + ".post_attention_layernorm", x[t], config.rms_norm_eps, false);
+            Row gate = reference.linear(name + ".mlp.gate_proj", in);
+            const Row up_projection = reference.linear(name + ".mlp.up_proj", in);
+            for (std::size_t i = 0; i < gate.size(); ++i)
+                gate[i] = gate[i] / (1 + std::exp(-gate[i])) * up_projection[i];
+            x[t] = plus(x[t], reference.linear(name + ".mlp.down_proj", gate));
         }
     }
     Row out;
     for (const Row& row : x)
-        for (const double value : of.linear("lm_head", of.norm("model.norm", row, config.rms_norm_eps, false)))
+        for (const double value :
+             reference.linear("lm_head", reference.norm("model.norm", row, config.rms_norm_eps, false)))
             out.push_back(value);
     return out;
 }
@@ -224,11 +226,11 @@ TEST_CASE("GPT-2: logits match plain C++ in each type") {
     for (const DType dtype : floats()) {
         models::GPT2 model(small_gpt2(), {.dtype = dtype});
         model.eval();
-        const Weights weights = drawn(model);
-        Row wanted = gpt2_reference(weights, kTokens, 2, 12, 3);
+        const Weights weights = randomized(model);
+        Row expected = gpt2_reference(weights, kTokens, 2, 12, 3);
         const Row second = gpt2_reference(weights, other, 2, 12, 3);
-        wanted.insert(wanted.end(), second.begin(), second.end());
-        CHECK(difference(model(Tensor::from(both, {2, 7})), wanted, tolerance(dtype, 2000, 10)) == "");
+        expected.insert(expected.end(), second.begin(), second.end());
+        CHECK(difference(model(Tensor::from(both, {2, 7})), expected, tolerance(dtype, 2000, 10)) == "");
     }
 }
 
@@ -238,7 +240,7 @@ TEST_CASE("Llama: logits match plain C++ in each type, with grouped queries, a w
         config.attention_bias = config.mlp_bias = dtype == DType::f32;
         models::Llama model(config, {.dtype = dtype});
         model.eval();
-        const Weights weights = drawn(model);
+        const Weights weights = randomized(model);
         CHECK(difference(model(Tensor::from(kTokens, {1, 7})), llama_reference(weights, kTokens, config),
                          tolerance(dtype, 2000, 10)) == "");
     }
@@ -247,14 +249,14 @@ TEST_CASE("Llama: logits match plain C++ in each type, with grouped queries, a w
 TEST_CASE("causal models: padded rows, explicit positions, and shape errors") {
     models::GPT2 model(small_gpt2());
     model.eval();
-    (void)drawn(model);
+    (void)randomized(model);
     const Tensor row = Tensor::from<std::int64_t>({3, 0, 7}, {1, 3}),
                  filled = Tensor::from<std::int64_t>({9, 9, 3, 0, 7}, {1, 5});
     const Tensor mask = Tensor::from<std::int64_t>({0, 0, 1, 1, 1}, {1, 5}),
-                 places = Tensor::from<std::int64_t>({0, 0, 0, 1, 2}, {1, 5});
-    const Tensor wanted = model(row),
-                 got = slice(model(filled, {.attention_mask = mask, .position_ids = places}), 1, 2, 5);
-    CHECK(difference(got, values(wanted), {1e-5, 1e-5}) == "");
+                 positions = Tensor::from<std::int64_t>({0, 0, 0, 1, 2}, {1, 5});
+    const Tensor expected = model(row),
+                 got = slice(model(filled, {.attention_mask = mask, .position_ids = positions}), 1, 2, 5);
+    CHECK(difference(got, values(expected), {1e-5, 1e-5}) == "");
     CHECK_THROWS_AS((void)model(zeros({2, 3})), TypeError);
     CHECK_THROWS_AS((void)model(zeros({3}, {DType::i64})), ShapeError);
     CHECK_THROWS_AS((void)model(zeros({1, 13}, {DType::i64})), ShapeError);
@@ -271,15 +273,15 @@ TEST_CASE("causal models: names, tied heads, and a save and load round trip") {
     CHECK(std::ranges::count(names, "transformer.h.1.attn.c_attn.weight") == 1);
     CHECK(std::ranges::count(names, "transformer.ln_f.bias") == 1);
     CHECK(model.parameters().size() == 2 + 2 * 12 + 2);  // the head is tied to the token embedding
-    (void)drawn(model);
+    (void)randomized(model);
     const TempFolder folder;
     model.save_pretrained(folder / "m", 2000);
     models::GPT2 other = models::GPT2::from_pretrained(folder / "m");
     model.eval(), other.eval();
     const Tensor tokens = Tensor::from(kTokens, {1, 7});
     CHECK(values(other(tokens)) == values(model(tokens)));
-    models::GPT2 in_halves = models::GPT2::from_pretrained(folder / "m", {.dtype = DType::bf16});
-    CHECK(in_halves.parameters()[0].dtype() == DType::bf16);
+    models::GPT2 model_bf16 = models::GPT2::from_pretrained(folder / "m", {.dtype = DType::bf16});
+    CHECK(model_bf16.parameters()[0].dtype() == DType::bf16);
 
     models::GPT2 larger(
         models::GPT2Config{.vocab_size = 12, .n_positions = 12, .n_embd = 12, .n_layer = 2, .n_head = 3});
@@ -311,8 +313,8 @@ TEST_CASE("causal models: training reduces the loss through all layers") {
 
 TEST_CASE("causal models: activation checkpointing gives the same gradients and stores less") {
     const Tensor text = Tensor::from(kTokens, {1, 7});
-    const auto gradients_of = [&](models::CausalLM& model, bool again) {
-        model.set_gradient_checkpointing(again);
+    const auto gradients_of = [&](models::CausalLM& model, bool checkpointing) {
+        model.set_gradient_checkpointing(checkpointing);
         manual_seed(4);
         const Tensor loss = cross_entropy(flatten(model(slice(text, 1, 0, 6)), 0, 1), flatten(slice(text, 1, 1, 7), 0));
         for (Tensor parameter : model.parameters()) parameter.zero_grad();
@@ -329,26 +331,26 @@ TEST_CASE("causal models: activation checkpointing gives the same gradients and 
     for (models::CausalLM* model : std::initializer_list<models::CausalLM*>{&llama, &gpt2})
         CHECK(gradients_of(*model, true) == gradients_of(*model, false));
 
-    models::Llama wide({.vocab_size = 11,
-                        .hidden_size = 64,
-                        .intermediate_size = 256,
-                        .num_hidden_layers = 6,
-                        .num_attention_heads = 2,
-                        .max_position_embeddings = 256});
+    models::Llama checkpointed_model({.vocab_size = 11,
+                                      .hidden_size = 64,
+                                      .intermediate_size = 256,
+                                      .num_hidden_layers = 6,
+                                      .num_attention_heads = 2,
+                                      .max_position_embeddings = 256});
     const Tensor long_text = randint(0, 11, {8, 200});
-    const auto peak_of = [&](bool again) {
-        wide.set_gradient_checkpointing(again);
+    const auto peak_of = [&](bool checkpointed) {
+        checkpointed_model.set_gradient_checkpointing(checkpointed);
         test::device().synchronize();
         test::device().reset_peak_memory();
         const std::uint64_t before = test::device().memory().in_use;
-        sum(wide(long_text)).backward();
+        sum(checkpointed_model(long_text)).backward();
         test::device().synchronize();
-        for (Tensor parameter : wide.parameters()) parameter.zero_grad();
+        for (Tensor parameter : checkpointed_model.parameters()) parameter.zero_grad();
         return static_cast<double>(test::device().memory().peak - before);
     };
     (void)peak_of(false);
-    const double whole = peak_of(false), again = peak_of(true);
-    CHECK_MESSAGE(again < 0.5 * whole, again, " of ", whole);
+    const double unchecked_peak = peak_of(false), checkpointed = peak_of(true);
+    CHECK_MESSAGE(checkpointed < 0.5 * unchecked_peak, checkpointed, " of ", unchecked_peak);
 }
 
 TEST_CASE("causal models: files of a different model are refused") {
@@ -362,12 +364,12 @@ TEST_CASE("causal models: files of a different model are refused") {
     config.max_window_layers = 0;
     config.sliding_window = std::nullopt;
     const auto saves = [&](const char* type, auto change) {
-        models::LlamaConfig one = config;
-        one.model_type = type;
-        one.sliding_window = std::nullopt;
-        change(one);
+        models::LlamaConfig changed = config;
+        changed.model_type = type;
+        changed.sliding_window = std::nullopt;
+        change(changed);
         try {
-            one.save(folder.path() / "config.json");
+            changed.save(folder.path() / "config.json");
         } catch (const ValueError& error) {
             CHECK(std::string(error.what()).starts_with("LlamaConfig::save: expected "));
             return false;
@@ -375,14 +377,15 @@ TEST_CASE("causal models: files of a different model are refused") {
         return true;
     };
     CHECK(saves("llama", [](auto&) {}));
-    CHECK(saves("llama", [](auto& item) { item.attention_bias = item.mlp_bias = true; }));
-    CHECK(saves("mistral", [](auto& element) { element.sliding_window = 4; }));
-    CHECK(saves("qwen2",
-                [](auto& entry) { entry.sliding_window = 4, entry.max_window_layers = 1, entry.qkv_bias = true; }));
-    CHECK_FALSE(saves("llama", [](auto& one) { one.sliding_window = 4; }));
-    CHECK_FALSE(saves("llama", [](auto& one) { one.qkv_bias = true; }));
-    CHECK_FALSE(saves("mistral", [](auto& one) { one.max_window_layers = 1; }));
-    CHECK_FALSE(saves("mistral", [](auto& one) { one.attention_bias = true; }));
+    CHECK(saves("llama", [](auto& changed) { changed.attention_bias = changed.mlp_bias = true; }));
+    CHECK(saves("mistral", [](auto& changed) { changed.sliding_window = 4; }));
+    CHECK(saves("qwen2", [](auto& changed) {
+        changed.sliding_window = 4, changed.max_window_layers = 1, changed.qkv_bias = true;
+    }));
+    CHECK_FALSE(saves("llama", [](auto& changed) { changed.sliding_window = 4; }));
+    CHECK_FALSE(saves("llama", [](auto& changed) { changed.qkv_bias = true; }));
+    CHECK_FALSE(saves("mistral", [](auto& changed) { changed.max_window_layers = 1; }));
+    CHECK_FALSE(saves("mistral", [](auto& changed) { changed.attention_bias = true; }));
     CHECK_FALSE(saves("qwen2", [](auto&) {}));
 
     models::Llama model(config);

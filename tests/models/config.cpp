@@ -24,14 +24,14 @@ Config parsed(const std::string& text) {
 }
 
 template <class Config>
-std::string refusal(const std::string& text) {
+std::string error_message(const std::string& text) {
     try {
         (void)parsed<Config>(text);
     } catch (const FormatError& error) {
-        const std::string what = error.what();
-        CHECK(what.ends_with("Config::load)"));
-        const std::size_t from = what.find("config.json: ") + 13;
-        return what.substr(from, what.find(" (called by ") - from);
+        const std::string message = error.what();
+        CHECK(message.ends_with("Config::load)"));
+        const std::size_t from = message.find("config.json: ") + 13;
+        return message.substr(from, message.find(" (called by ") - from);
     }
     return "accepted";
 }
@@ -106,37 +106,38 @@ TEST_CASE("config.json: round trip") {
 }
 
 TEST_CASE("config.json: invalid files are refused with an offset") {
-    CHECK(refusal<GPT2Config>(R"({"n_layer": "x"})") == R"(at byte 1: 'n_layer' expected an integer, got "x")");
-    CHECK(refusal<GPT2Config>(R"({"n_layer": 0})") == "at byte 1: 'n_layer' expected at least 1, got 0");
-    CHECK(refusal<GPT2Config>(R"({"n_layer": 18446744073709551615})") ==
+    CHECK(error_message<GPT2Config>(R"({"n_layer": "x"})") == R"(at byte 1: 'n_layer' expected an integer, got "x")");
+    CHECK(error_message<GPT2Config>(R"({"n_layer": 0})") == "at byte 1: 'n_layer' expected at least 1, got 0");
+    CHECK(error_message<GPT2Config>(R"({"n_layer": 18446744073709551615})") ==
           "at byte 1: 'n_layer' expected at most 2147483648, got 18446744073709551615");
-    CHECK(refusal<GPT2Config>(R"({"model_type":"bert"})") == R"(at byte 1: 'model_type' expected 'gpt2', got "bert")");
-    CHECK(refusal<GPT2Config>(R"({"n_embd":10,"n_head":3})") ==
+    CHECK(error_message<GPT2Config>(R"({"model_type":"bert"})") ==
+          R"(at byte 1: 'model_type' expected 'gpt2', got "bert")");
+    CHECK(error_message<GPT2Config>(R"({"n_embd":10,"n_head":3})") ==
           "at byte 1: GPT2Config: expected n_head that divides n_embd, got 3 and 10");
-    CHECK(refusal<GPT2Config>(R"({"add_cross_attention":true})") ==
+    CHECK(error_message<GPT2Config>(R"({"add_cross_attention":true})") ==
           "at byte 1: 'add_cross_attention' expected false, got true");
-    CHECK(refusal<GPT2Config>(R"({"activation_function":"no"})").find("expected one of gelu, gelu_new") !=
+    CHECK(error_message<GPT2Config>(R"({"activation_function":"no"})").find("expected one of gelu, gelu_new") !=
           std::string::npos);
-    CHECK(refusal<LlamaConfig>(R"({"rope_scaling":{"rope_type":"yarn","factor":2}})").find("got 'yarn'") !=
+    CHECK(error_message<LlamaConfig>(R"({"rope_scaling":{"rope_type":"yarn","factor":2}})").find("got 'yarn'") !=
           std::string::npos);
-    CHECK(refusal<LlamaConfig>(R"({"rope_scaling":3})") == "at byte 1: 'rope_scaling' expected an object, got 3");
-    CHECK(refusal<BERTConfig>(R"({"is_decoder":true})") == "at byte 1: 'is_decoder' expected false, got true");
-    CHECK(refusal<ViTConfig>(R"({"patch_size":[16,16]})") ==
+    CHECK(error_message<LlamaConfig>(R"({"rope_scaling":3})") == "at byte 1: 'rope_scaling' expected an object, got 3");
+    CHECK(error_message<BERTConfig>(R"({"is_decoder":true})") == "at byte 1: 'is_decoder' expected false, got true");
+    CHECK(error_message<ViTConfig>(R"({"patch_size":[16,16]})") ==
           "at byte 1: 'patch_size' expected an integer, got [16,16]");
-    CHECK(refusal<ViTConfig>("{").starts_with("at byte 1: not valid JSON"));
-    CHECK(refusal<BERTConfig>(R"({"num_labels":2147483648})") ==
+    CHECK(error_message<ViTConfig>("{").starts_with("at byte 1: not valid JSON"));
+    CHECK(error_message<BERTConfig>(R"({"num_labels":2147483648})") ==
           "at byte 1: 'num_labels' expected at most 1048576, got 2147483648");
-    CHECK(refusal<GPT2Config>(R"({"x":)" + std::string(80'000, '[')).find("nested deeper than 64 levels") !=
+    CHECK(error_message<GPT2Config>(R"({"x":)" + std::string(80'000, '[')).find("nested deeper than 64 levels") !=
           std::string::npos);
-    CHECK(refusal<LlamaConfig>(R"({"rms_norm_eps":-1})") ==
+    CHECK(error_message<LlamaConfig>(R"({"rms_norm_eps":-1})") ==
           "at byte 0: LlamaConfig: expected a finite rms_norm_eps of at least 0, got -1");
-    CHECK(refusal<LlamaConfig>(R"({"initializer_range":-0.5})") ==
+    CHECK(error_message<LlamaConfig>(R"({"initializer_range":-0.5})") ==
           "at byte 0: LlamaConfig: expected a finite initializer_range of at least 0, got -0.5");
-    CHECK(refusal<GPT2Config>(R"({"layer_norm_epsilon":-1})") ==
+    CHECK(error_message<GPT2Config>(R"({"layer_norm_epsilon":-1})") ==
           "at byte 0: GPT2Config: expected a finite layer_norm_epsilon of at least 0, got -1");
     for (const char* const text : {R"({"layer_norm_eps":-1})", R"({"initializer_range":-1})"}) {
-        CHECK(refusal<BERTConfig>(text).find("of at least 0, got -1") != std::string::npos);
-        CHECK(refusal<ViTConfig>(text).find("of at least 0, got -1") != std::string::npos);
+        CHECK(error_message<BERTConfig>(text).find("of at least 0, got -1") != std::string::npos);
+        CHECK(error_message<ViTConfig>(text).find("of at least 0, got -1") != std::string::npos);
     }
     CHECK_THROWS_AS(GPT2Config{.initializer_range = NAN}.check(), ValueError);
     CHECK_THROWS_AS(LlamaConfig{.initializer_range = HUGE_VAL}.check(), ValueError);
@@ -177,17 +178,18 @@ TEST_CASE("config.json: unknown fields are written back") {
     has(returned(ViTConfig{}, R"({"encoder_stride":16})"), R"("encoder_stride":16)");
 
     // Known members are not written twice.
-    const auto others = []<class Config>(Config config) {
+    const auto unknown_fields = []<class Config>(Config config) {
         const TempFolder folder;
         config.save(folder / "config.json");
         OtherFields read = Config::load(folder / "config.json").other_fields;
         read.erase("architectures");
         return read;
     };
-    CHECK(others(GPT2Config{.bos_token_id = 3, .eos_token_id = {4, 5}, .pad_token_id = 6}).empty());
-    CHECK(others(LlamaConfig{.rope_scaling = {.rope_type = "llama3", .factor = 4}, .eos_token_id = {4}}).empty());
-    CHECK(others(BERTConfig{.num_labels = 4}).empty());
-    CHECK(others(ViTConfig{.num_labels = 4, .other_fields = {{"own", "[1]"}}}).size() == 1);
+    CHECK(unknown_fields(GPT2Config{.bos_token_id = 3, .eos_token_id = {4, 5}, .pad_token_id = 6}).empty());
+    CHECK(
+        unknown_fields(LlamaConfig{.rope_scaling = {.rope_type = "llama3", .factor = 4}, .eos_token_id = {4}}).empty());
+    CHECK(unknown_fields(BERTConfig{.num_labels = 4}).empty());
+    CHECK(unknown_fields(ViTConfig{.num_labels = 4, .other_fields = {{"own", "[1]"}}}).size() == 1);
 
     auto config = parsed<GPT2Config>(R"({"eos_token_id":5,"bos_token_id":5,"n_embd":24})");
     CHECK(config.eos_token_id == std::vector<std::int64_t>{5});
@@ -203,7 +205,7 @@ TEST_CASE("config.json: unknown fields are written back") {
     CHECK(again.eos_token_id == std::vector<std::int64_t>{6, 8});
     CHECK(!again.bos_token_id);
     CHECK(again.n_embd == 24);
-    CHECK(refusal<GPT2Config>(R"({"eos_token_id":[1,"x"]})") ==
+    CHECK(error_message<GPT2Config>(R"({"eos_token_id":[1,"x"]})") ==
           R"(at byte 1: 'eos_token_id' expected a token, got "x")");
     for (const char* text : {"", "{", "nonsense", "1 2"}) {
         config.other_fields["own"] = text;
@@ -217,7 +219,7 @@ TEST_CASE("config.json: unknown fields are written back") {
 }
 
 TEST_CASE("config.json: an unsupported model_type lists the supported ones") {
-    CHECK(refusal<LlamaConfig>(R"({"model_type":"gemma"})") ==
+    CHECK(error_message<LlamaConfig>(R"({"model_type":"gemma"})") ==
           R"(at byte 1: 'model_type' expected 'llama', 'mistral' or 'qwen2', got "gemma")");
 }
 

@@ -59,7 +59,7 @@ ViTConfig vit() {
 }
 
 template <class Error>
-std::string refusal_of(const std::function<void()>& call) {
+std::string error_message(const std::function<void()>& call) {
     try {
         call();
     } catch (const Error& error) {
@@ -76,7 +76,7 @@ std::string text_of(const fs::path& path) {
 }
 
 /// Replaces a number in config.json, given as `"key": number`.
-void claim(const fs::path& folder, const std::string& key, const std::string& number) {
+void set_config_field(const fs::path& folder, const std::string& key, const std::string& number) {
     std::string text = text_of(folder / "config.json");
     const std::size_t at = text.find("\"" + key + "\": ") + key.size() + 4;
     REQUIRE(at > key.size() + 4);
@@ -97,8 +97,8 @@ template <class Model, class Config>
 void check_returns(const Config& config) {
     const TempFolder folder;
     const Model model{config};
-    for (const std::uint64_t most : {std::uint64_t{2000}, std::uint64_t{1} << 30}) {
-        model.save_pretrained(folder / "m", most);
+    for (const std::uint64_t max_shard_size : {std::uint64_t{2000}, std::uint64_t{1} << 30}) {
+        model.save_pretrained(folder / "m", max_shard_size);
         const Model read = Model::from_pretrained(folder / "m");
         CHECK(state_of(read) == state_of(model));
         CHECK(!read.training());
@@ -108,24 +108,24 @@ void check_returns(const Config& config) {
 
 /// Each wrong size in config.json is refused by name, without allocating its memory.
 template <class Model, class Config>
-void check_claims(const Config& config, const std::vector<std::pair<std::string, std::string>>& claims) {
+void check_size_errors(const Config& config, const std::vector<std::pair<std::string, std::string>>& fields) {
     const TempFolder folder;
     const Model model{config};
     model.save_pretrained(folder / "m");
-    const std::string honest = text_of(folder / "m" / "config.json");
-    for (const auto& [key, number] : claims)
+    const std::string original = text_of(folder / "m" / "config.json");
+    for (const auto& [key, number] : fields)
         for (const bool strict : {true, false}) {
             CAPTURE(key);
-            claim(folder / "m", key, number);
+            set_config_field(folder / "m", key, number);
             device().reset_peak_memory();
             const std::uint64_t before = device().memory().in_use;
-            const std::string what =
-                refusal_of<Error>([&] { (void)Model::from_pretrained(folder / "m", {.strict = strict}); });
-            CHECK_MESSAGE(has(what, "::from_pretrained: expected "), what);
-            CHECK_MESSAGE(has(what, (folder / "m").string()), what);
-            CHECK_MESSAGE(has(what, "as config.json says"), what);
+            const std::string message =
+                error_message<Error>([&] { (void)Model::from_pretrained(folder / "m", {.strict = strict}); });
+            CHECK_MESSAGE(has(message, "::from_pretrained: expected "), message);
+            CHECK_MESSAGE(has(message, (folder / "m").string()), message);
+            CHECK_MESSAGE(has(message, "as config.json says"), message);
             CHECK(device().memory().peak - before < 1 << 20);
-            put_file(folder / "m" / "config.json", bytes_of(honest));
+            put_file(folder / "m" / "config.json", bytes_of(original));
         }
 }
 
@@ -133,10 +133,10 @@ void check_claims(const Config& config, const std::vector<std::pair<std::string,
 
 TEST_CASE("model folders: round trip in evaluation mode, for each model") {
     check_returns<GPT2>(gpt2());
-    GPT2Config wide = gpt2();
-    wide.n_inner = 7;
-    wide.tie_word_embeddings = false;
-    check_returns<GPT2>(wide);
+    GPT2Config config = gpt2();
+    config.n_inner = 7;
+    config.tie_word_embeddings = false;
+    check_returns<GPT2>(config);
     check_returns<Llama>(llama());
     LlamaConfig with_bias = llama();
     with_bias.attention_bias = with_bias.mlp_bias = with_bias.tie_word_embeddings = true;
@@ -156,26 +156,27 @@ TEST_CASE("model folders: round trip in evaluation mode, for each model") {
     check_returns<BERTForMaskedLM>(untied);
     check_returns<BERTForSequenceClassification>(bert());
     check_returns<ViT>(vit());
-    ViTConfig pooled = vit();
-    pooled.qkv_bias = false;
-    pooled.pooler_output_size = 5;
-    check_returns<ViT>(pooled);
+    ViTConfig pooled_config = vit();
+    pooled_config.qkv_bias = false;
+    pooled_config.pooler_output_size = 5;
+    check_returns<ViT>(pooled_config);
     check_returns<ViTForImageClassification>(vit());
 }
 
 TEST_CASE("model folders: sizes that the files do not have are refused before allocation") {
-    check_claims<GPT2>(gpt2(), {{"n_layer", "2147483648"}, {"vocab_size", "200000000"}, {"n_positions", "2000000000"}});
-    check_claims<Llama>(llama(), {{"num_hidden_layers", "2147483648"},
-                                  {"vocab_size", "2000000000"},
-                                  {"intermediate_size", "2147483648"},
-                                  {"num_key_value_heads", "1"}});
-    check_claims<BERTForMaskedLM>(bert(),
-                                  {{"num_hidden_layers", "2147483648"}, {"max_position_embeddings", "2147483648"}});
-    check_claims<BERTForSequenceClassification>(bert(), {{"type_vocab_size", "2147483648"}});
-    check_claims<BERT>(bert(), {{"vocab_size", "2147483648"}});
-    check_claims<ViT>(vit(), {{"image_size", "2147483648"}, {"num_channels", "2147483648"}});
-    check_claims<ViTForImageClassification>(vit(),
-                                            {{"num_hidden_layers", "2147483648"}, {"intermediate_size", "2147483648"}});
+    check_size_errors<GPT2>(gpt2(),
+                            {{"n_layer", "2147483648"}, {"vocab_size", "200000000"}, {"n_positions", "2000000000"}});
+    check_size_errors<Llama>(llama(), {{"num_hidden_layers", "2147483648"},
+                                       {"vocab_size", "2000000000"},
+                                       {"intermediate_size", "2147483648"},
+                                       {"num_key_value_heads", "1"}});
+    check_size_errors<BERTForMaskedLM>(
+        bert(), {{"num_hidden_layers", "2147483648"}, {"max_position_embeddings", "2147483648"}});
+    check_size_errors<BERTForSequenceClassification>(bert(), {{"type_vocab_size", "2147483648"}});
+    check_size_errors<BERT>(bert(), {{"vocab_size", "2147483648"}});
+    check_size_errors<ViT>(vit(), {{"image_size", "2147483648"}, {"num_channels", "2147483648"}});
+    check_size_errors<ViTForImageClassification>(
+        vit(), {{"num_hidden_layers", "2147483648"}, {"intermediate_size", "2147483648"}});
 }
 
 TEST_CASE("model folders: a head missing in the files may be new, one of another size is refused") {
@@ -188,29 +189,29 @@ TEST_CASE("model folders: a head missing in the files may be new, one of another
              bytes_of(R"({"model_type":"bert","vocab_size":11,"hidden_size":12,"num_hidden_layers":2,
                           "num_attention_heads":3,"intermediate_size":17,"max_position_embeddings":16,
                           "num_labels":2147483648})"));
-    CHECK(has(refusal_of<FormatError>(
+    CHECK(has(error_message<FormatError>(
                   [&] { (void)BERTForSequenceClassification::from_pretrained(folder / "m", {.strict = false}); }),
               "'num_labels' expected at most"));
 }
 
 TEST_CASE("model folders: errors of missing folders name the called function") {
-    const auto says = [](const std::string& function, const std::function<void()>& call) {
-        const std::string what = refusal_of<IoError>(call);
-        CHECK_MESSAGE(has(what, "No such file or directory (called by " + function + ")"), what);
-        CHECK_MESSAGE(has(what, "cannot open '/nowhere"), what);
+    const auto check_open_error = [](const std::string& function, const std::function<void()>& call) {
+        const std::string message = error_message<IoError>(call);
+        CHECK_MESSAGE(has(message, "No such file or directory (called by " + function + ")"), message);
+        CHECK_MESSAGE(has(message, "cannot open '/nowhere"), message);
     };
-    says("GPT2::from_pretrained", [] { (void)GPT2::from_pretrained("/nowhere"); });
-    says("Llama::from_pretrained", [] { (void)Llama::from_pretrained("/nowhere"); });
-    says("BERT::from_pretrained", [] { (void)BERT::from_pretrained("/nowhere"); });
-    says("BERTForMaskedLM::from_pretrained", [] { (void)BERTForMaskedLM::from_pretrained("/nowhere"); });
-    says("BERTForSequenceClassification::from_pretrained",
-         [] { (void)BERTForSequenceClassification::from_pretrained("/nowhere"); });
-    says("ViT::from_pretrained", [] { (void)ViT::from_pretrained("/nowhere"); });
-    says("ViTForImageClassification::from_pretrained",
-         [] { (void)ViTForImageClassification::from_pretrained("/nowhere"); });
-    says("GPT2Config::load", [] { (void)GPT2Config::load("/nowhere/config.json"); });
+    check_open_error("GPT2::from_pretrained", [] { (void)GPT2::from_pretrained("/nowhere"); });
+    check_open_error("Llama::from_pretrained", [] { (void)Llama::from_pretrained("/nowhere"); });
+    check_open_error("BERT::from_pretrained", [] { (void)BERT::from_pretrained("/nowhere"); });
+    check_open_error("BERTForMaskedLM::from_pretrained", [] { (void)BERTForMaskedLM::from_pretrained("/nowhere"); });
+    check_open_error("BERTForSequenceClassification::from_pretrained",
+                     [] { (void)BERTForSequenceClassification::from_pretrained("/nowhere"); });
+    check_open_error("ViT::from_pretrained", [] { (void)ViT::from_pretrained("/nowhere"); });
+    check_open_error("ViTForImageClassification::from_pretrained",
+                     [] { (void)ViTForImageClassification::from_pretrained("/nowhere"); });
+    check_open_error("GPT2Config::load", [] { (void)GPT2Config::load("/nowhere/config.json"); });
     GPT2 model(gpt2());
-    says("GPT2::load_weights", [&] { (void)model.load_weights("/nowhere/model.safetensors"); });
+    check_open_error("GPT2::load_weights", [&] { (void)model.load_weights("/nowhere/model.safetensors"); });
 }
 
 TEST_CASE("model folders: loading changes nothing if a later weight is invalid") {
@@ -224,29 +225,29 @@ TEST_CASE("model folders: loading changes nothing if a later weight is invalid")
         if (entry.path().extension() == ".safetensors") files.push_back(entry.path());
     std::ranges::sort(files);
     REQUIRE(files.size() > 2);
-    const auto refused = [&] {
+    const auto check_load_error = [&] {
         CHECK_THROWS_AS((void)model.load_weights(folder / "m"), Error);
         CHECK(state_of(model) == before);
     };
-    const Bytes whole = get_file(files.back());
-    put_file(files.back(), std::span(whole).first(whole.size() - 4));
-    refused();
-    put_file(files.back(), whole);
+    const Bytes complete = get_file(files.back());
+    put_file(files.back(), std::span(complete).first(complete.size() - 4));
+    check_load_error();
+    put_file(files.back(), complete);
     // An invalid bool in place of a weight is found only when it is read.
     io::Safetensors content = io::read_safetensors(files.back());
     auto& [name, array] = *content.arrays.rbegin();
     array.dtype = DType::boolean;
     array.bytes.assign(static_cast<std::size_t>(array.shape.numel()), std::byte{7});
     io::write_safetensors(files.back(), content);
-    refused();
-    put_file(files.back(), whole);
+    check_load_error();
+    put_file(files.back(), complete);
     (void)model.load_weights(folder / "m");
     CHECK(state_of(model) == state_of(other));
     // Shape errors name the file.
-    GPT2Config wide = gpt2();
-    wide.vocab_size = 13;
-    GPT2 larger(wide);
-    CHECK(has(refusal_of<ShapeError>([&] { (void)larger.load_weights(folder / "m"); }),
+    GPT2Config wide_config = gpt2();
+    wide_config.vocab_size = 13;
+    GPT2 larger(wide_config);
+    CHECK(has(error_message<ShapeError>([&] { (void)larger.load_weights(folder / "m"); }),
               "in '" + (folder / "m").string()));
 }
 

@@ -29,7 +29,7 @@ namespace {
 using Tokens = std::vector<std::int64_t>;
 
 template <class Model>
-Model drawn(Model model) {
+Model randomized(Model model) {
     const NoGrad no_grad;
     std::uint64_t seed = 40;
     for (const auto& [name, tensor] : model.named_parameters()) {
@@ -39,16 +39,16 @@ Model drawn(Model model) {
     return model;
 }
 
-GPT2 gpt2() { return drawn(GPT2({.vocab_size = 23, .n_positions = 40, .n_embd = 24, .n_layer = 2, .n_head = 3})); }
+GPT2 gpt2() { return randomized(GPT2({.vocab_size = 23, .n_positions = 40, .n_embd = 24, .n_layer = 2, .n_head = 3})); }
 Llama llama() {
-    return drawn(Llama({.vocab_size = 23,
-                        .hidden_size = 24,
-                        .intermediate_size = 32,
-                        .num_hidden_layers = 2,
-                        .num_attention_heads = 4,
-                        .num_key_value_heads = 2,
-                        .max_position_embeddings = 40,
-                        .sliding_window = 6}));
+    return randomized(Llama({.vocab_size = 23,
+                             .hidden_size = 24,
+                             .intermediate_size = 32,
+                             .num_hidden_layers = 2,
+                             .num_attention_heads = 4,
+                             .num_key_value_heads = 2,
+                             .max_position_embeddings = 40,
+                             .sliding_window = 6}));
 }
 
 Tokens written(CausalLM& model, const Tensor& prompts, GenerateOptions options) {
@@ -70,13 +70,13 @@ TEST_CASE("generate: with a cache as without, captured or not, paged or not") {
     for (CausalLM* model : std::initializer_list<CausalLM*>{&one, &other})
         for (const std::int64_t texts : {1, 3}) {
             const Tensor prompts = prompts_of(texts, 5);
-            const Tokens wanted = written(*model, prompts, {.use_cache = false});
-            CHECK(wanted.size() == static_cast<std::size_t>(texts * 17));
-            CHECK(std::set<std::int64_t>(wanted.begin(), wanted.end()).size() > 4);
-            CHECK(written(*model, prompts, {}) == wanted);
-            CHECK(written(*model, prompts, {.capture = false}) == wanted);
-            CHECK(written(*model, prompts, {.cache = {.page_size = 4}}) == wanted);
-            CHECK(written(*model, prompts, {.cache = {.page_size = 4, .pages = 5 * texts}}) == wanted);
+            const Tokens expected = written(*model, prompts, {.use_cache = false});
+            CHECK(expected.size() == static_cast<std::size_t>(texts * 17));
+            CHECK(std::set<std::int64_t>(expected.begin(), expected.end()).size() > 4);
+            CHECK(written(*model, prompts, {}) == expected);
+            CHECK(written(*model, prompts, {.capture = false}) == expected);
+            CHECK(written(*model, prompts, {.cache = {.page_size = 4}}) == expected);
+            CHECK(written(*model, prompts, {.cache = {.page_size = 4, .pages = 5 * texts}}) == expected);
             CHECK_THROWS_AS((void)written(*model, prompts, {.cache = {.page_size = 4, .pages = 5 * texts - 1}}),
                             ValueError);
             CHECK(model->training());
@@ -89,9 +89,9 @@ TEST_CASE("generate: several prompts of different lengths, each as if alone") {
     Tokens all;
     for (std::int64_t text = 0; text < 3; ++text) {
         const std::int64_t length = lengths.to_vector<std::int64_t>()[static_cast<std::size_t>(text)];
-        Tokens alone = written(model, slice(slice(prompts, 0, text, text + 1), 1, 0, length), {});
-        alone.resize(18, 21);
-        all.insert(all.end(), alone.begin(), alone.end());
+        Tokens single = written(model, slice(slice(prompts, 0, text, text + 1), 1, 0, length), {});
+        single.resize(18, 21);
+        all.insert(all.end(), single.begin(), single.end());
     }
     CHECK(written(model, prompts, {.lengths = lengths, .pad_token_id = 21}) == all);
     CHECK(written(model, prompts, {.lengths = lengths, .pad_token_id = 21, .use_cache = false}) == all);
@@ -108,9 +108,9 @@ TEST_CASE("generate: several prompts of different lengths, each as if alone") {
 TEST_CASE("generate: a text ends with an end token") {
     GPT2 model = gpt2();
     const Tensor prompts = prompts_of(2, 5);
-    const Generated whole = generate(model, prompts, {.max_new_tokens = 12});
-    CHECK(whole.lengths.to_vector<std::int64_t>() == Tokens{17, 17});
-    const Tokens tokens = whole.tokens.to_vector<std::int64_t>();
+    const Generated generated = generate(model, prompts, {.max_new_tokens = 12});
+    CHECK(generated.lengths.to_vector<std::int64_t>() == Tokens{17, 17});
+    const Tokens tokens = generated.tokens.to_vector<std::int64_t>();
     const std::int64_t end = tokens[5 + 3];  // text 0 has it at this position, or earlier
     for (const std::int64_t interval : {1, 5, 100}) {
         const Generated got =
@@ -145,12 +145,12 @@ TEST_CASE("generate: sampled tokens") {
     CHECK(seeded(1, true) != seeded(2, true));
     // A user-defined function that reads on the host.
     int calls = 0;
-    const NextToken own{[&](const Tensor& scores) {
+    const NextToken custom_sampling{[&](const Tensor& scores) {
         ++calls;
         (void)scores.to_vector<float>();
         return argmin(scores, -1);
     }};
-    CHECK(written(model, prompts, {.next = own}) != best);
+    CHECK(written(model, prompts, {.next = custom_sampling}) != best);
     CHECK(calls == 12);
     CHECK_THROWS_AS((void)sampling({.temperature = 0}), ValueError);
     CHECK_THROWS_AS((void)sampling({.top_k = 0}), ValueError);
@@ -167,17 +167,17 @@ TEST_CASE("sampling: frequency of each token") {
             out[static_cast<std::size_t>(token)] += 1.0 / 20000;
         return out;
     };
-    const auto near = [](const std::vector<double>& got, const std::vector<double>& wanted) {
-        for (std::size_t i = 0; i < 4; ++i) CHECK(std::abs(got[i] - wanted[i]) < (wanted[i] == 0 ? 1e-9 : 0.02));
+    const auto check_close = [](const std::vector<double>& got, const std::vector<double>& expected) {
+        for (std::size_t i = 0; i < 4; ++i) CHECK(std::abs(got[i] - expected[i]) < (expected[i] == 0 ? 1e-9 : 0.02));
     };
-    near(shares({}), {0.3, 0.05, 0.5, 0.15});
-    near(shares({.top_k = 2}), {0.375, 0, 0.625, 0});
-    near(shares({.top_p = 0.81}), {0.3 / 0.95, 0, 0.5 / 0.95, 0.15 / 0.95});
-    near(shares({.top_p = 0.79}), {0.375, 0, 0.625, 0});
+    check_close(shares({}), {0.3, 0.05, 0.5, 0.15});
+    check_close(shares({.top_k = 2}), {0.375, 0, 0.625, 0});
+    check_close(shares({.top_p = 0.81}), {0.3 / 0.95, 0, 0.5 / 0.95, 0.15 / 0.95});
+    check_close(shares({.top_p = 0.79}), {0.375, 0, 0.625, 0});
     // Square roots of the odds.
-    const double whole = std::sqrt(0.3) + std::sqrt(0.05) + std::sqrt(0.5) + std::sqrt(0.15);
-    near(shares({.temperature = 2}),
-         {std::sqrt(0.3) / whole, std::sqrt(0.05) / whole, std::sqrt(0.5) / whole, std::sqrt(0.15) / whole});
+    const double total = std::sqrt(0.3) + std::sqrt(0.05) + std::sqrt(0.5) + std::sqrt(0.15);
+    check_close(shares({.temperature = 2}),
+                {std::sqrt(0.3) / total, std::sqrt(0.05) / total, std::sqrt(0.5) / total, std::sqrt(0.15) / total});
 }
 
 TEST_CASE("sampling: with equal scores exactly k remain, the same as with GenerationOptions") {
@@ -192,25 +192,25 @@ TEST_CASE("sampling: with equal scores exactly k remain, the same as with Genera
         SamplingOptions device;
         text::GenerationOptions host;
     };
-    for (const Case& one :
+    for (const Case& test_case :
          {Case{{.top_k = 2}, {.top_k = 2}}, Case{{.top_k = 4}, {.top_k = 4}}, Case{{.top_p = 0.4}, {.top_p = 0.4}},
           Case{{.temperature = 0.5, .top_k = 4, .top_p = 0.7}, {.temperature = 0.5, .top_k = 4, .top_p = 0.7}},
           Case{{.min_p = 0.3}, {.min_p = 0.3}}, Case{{.temperature = 1e-45}, {.temperature = 1e-45}}, Case{{}, {}}})
         for (const std::vector<float>& row : rows) {
-            text::GenerationOptions options = one.host;
+            text::GenerationOptions options = test_case.host;
             options.do_sample = true;
             std::vector<float> left = row;
             text::process_logits(left, {}, 0, options);
-            std::set<std::int64_t> wanted, got;
+            std::set<std::int64_t> expected, got;
             for (std::size_t i = 0; i < left.size(); ++i)
                 // If one score is infinite, no other has a probability.
                 if (left[i] > -inf && (left[i] == inf || *std::ranges::max_element(left) < inf))
-                    wanted.insert(static_cast<std::int64_t>(i));
+                    expected.insert(static_cast<std::int64_t>(i));
             const Tensor scores = broadcast_to(Tensor::from(row, {1, 6}), {3000, 6});
-            for (const std::int64_t token : sampling(one.device).choose(scores).to_vector<std::int64_t>())
+            for (const std::int64_t token : sampling(test_case.device).choose(scores).to_vector<std::int64_t>())
                 got.insert(token);
-            if (one.device.temperature == 1 || one.device.temperature < 1e-3) CHECK(got == wanted);
-            else CHECK(std::ranges::includes(wanted, got));
+            if (test_case.device.temperature == 1 || test_case.device.temperature < 1e-3) CHECK(got == expected);
+            else CHECK(std::ranges::includes(expected, got));
         }
 }
 
@@ -263,22 +263,22 @@ TEST_CASE("generate: the same options and seed give the same as text::generate")
               {.stop_sequences = {{3, 4}, {5}}, .stop_strings = {"c", "pq"}, .decode = decode}}) {
             options.max_new_tokens = 12;
             model->eval();
-            const auto wanted = text::generate(logits, lists, options);
+            const auto expected = text::generate(logits, lists, options);
             model->train();
             for (const bool record : {true, false})
-                for (const std::optional<std::int64_t> page :
+                for (const std::optional<std::int64_t> size_of_page :
                      {std::optional<std::int64_t>(), std::optional<std::int64_t>(3)})
                     for (const bool use_cache : {true, false}) {
                         options.capture = record;
-                        options.cache.page_size = page;
+                        options.cache.page_size = size_of_page;
                         options.use_cache = use_cache;
                         const auto got = generate(*model, lists, options);
-                        REQUIRE(got.size() == wanted.size());
+                        REQUIRE(got.size() == expected.size());
                         for (std::size_t i = 0; i < got.size(); ++i) {
-                            CHECK(got[i].tokens == wanted[i].tokens);
-                            CHECK(got[i].score == doctest::Approx(wanted[i].score).epsilon(1e-4));
-                            CHECK(got[i].reason == wanted[i].reason);
-                            CHECK(got[i].text == wanted[i].text);
+                            CHECK(got[i].tokens == expected[i].tokens);
+                            CHECK(got[i].score == doctest::Approx(expected[i].score).epsilon(1e-4));
+                            CHECK(got[i].reason == expected[i].reason);
+                            CHECK(got[i].text == expected[i].text);
                         }
                         CHECK(model->training());
                     }
@@ -296,13 +296,13 @@ TEST_CASE("generate: the same options and seed give the same as text::generate")
                 options.padding = padding;
                 const Generated rows =
                     generate(*model, Tensor::from(padding == PromptPadding::right ? right : left, {4, 5}), options);
-                const std::int64_t each = options.num_return_sequences;
-                CHECK(rows.tokens.shape() == Shape{4 * each, 17});
+                const std::int64_t sequences_per_prompt = options.num_return_sequences;
+                CHECK(rows.tokens.shape() == Shape{4 * sequences_per_prompt, 17});
                 const Tokens tokens = rows.tokens.to_vector<std::int64_t>(),
                              counts = rows.lengths.to_vector<std::int64_t>();
-                for (std::size_t i = 0; i < wanted.size(); ++i) {
-                    Tokens row = lists[i / static_cast<std::size_t>(each)];
-                    row.insert(row.end(), wanted[i].tokens.begin(), wanted[i].tokens.end());
+                for (std::size_t i = 0; i < expected.size(); ++i) {
+                    Tokens row = lists[i / static_cast<std::size_t>(sequences_per_prompt)];
+                    row.insert(row.end(), expected[i].tokens.begin(), expected[i].tokens.end());
                     CHECK(counts[i] == static_cast<std::int64_t>(row.size()));
                     row.resize(17, -100);
                     CHECK(Tokens(tokens.begin() + static_cast<std::ptrdiff_t>(i * 17),
@@ -326,19 +326,20 @@ TEST_CASE("generate: one function for each kind of model") {
 TEST_CASE("generate: a callback per token, and shape errors") {
     GPT2 model = gpt2();
     const Tokens prompt{1, 2, 3};
-    const auto whole = generate(model, prompt, {.max_new_tokens = 8})[0];
-    Tokens seen;
+    const auto complete = generate(model, prompt, {.max_new_tokens = 8})[0];
+    Tokens streamed;
     const auto stopped =
         generate(model, prompt, {.max_new_tokens = 8, .on_token = [&](const GeneratedToken& generated_token) {
-                                     seen.push_back(generated_token.token);
-                                     return seen.size() < 5;
+                                     streamed.push_back(generated_token.token);
+                                     return streamed.size() < 5;
                                  }})[0];
-    CHECK(seen == Tokens(whole.tokens.begin(), whole.tokens.begin() + 5));
-    CHECK(stopped.tokens == seen);
+    CHECK(streamed == Tokens(complete.tokens.begin(), complete.tokens.begin() + 5));
+    CHECK(stopped.tokens == streamed);
     CHECK(stopped.reason == FinishReason::callback);
-    struct Ours : std::exception {};
-    CHECK_THROWS_AS((void)generate(model, prompt, {.on_token = [](const GeneratedToken&) -> bool { throw Ours(); }}),
-                    Ours);
+    struct CallbackError : std::exception {};
+    CHECK_THROWS_AS(
+        (void)generate(model, prompt, {.on_token = [](const GeneratedToken&) -> bool { throw CallbackError(); }}),
+        CallbackError);
     CHECK(model.training());
     for (const GenerationOptions& options :
          std::initializer_list<GenerationOptions>{{.max_new_tokens = 38},
@@ -376,7 +377,7 @@ TEST_CASE("KV cache: beam reordering") {
     const Tensor text = prompts_of(3, 9), head = slice(text, 1, 0, 6), tail = slice(text, 1, 6, 9);
     const std::vector<std::int64_t> from{2, 0, 2};
     const Tensor index = Tensor::from(from, {3});
-    const Tensor wanted = slice(model(concat({index_select(head, 0, index), tail}, 1)), 1, 6, 9);
+    const Tensor expected = slice(model(concat({index_select(head, 0, index), tail}, 1)), 1, 6, 9);
     for (const nn::KeyValueCacheOptions& options :
          {nn::KeyValueCacheOptions{}, {.page_size = 4}, {.page_size = 2, .pages = 20}}) {
         nn::KeyValueCache cache = model.make_cache(3, 9, options);
@@ -384,7 +385,7 @@ TEST_CASE("KV cache: beam reordering") {
             for (std::int64_t sample = 0; sample < 3; ++sample) cache.reserve(sample, 9);
         (void)model(head, {.cache = cache}).view();
         cache.reorder(from, options.pages ? std::nullopt : std::optional<std::int64_t>(6));
-        CHECK(difference(model(tail, {.cache = cache}), values(wanted), {1e-4, 1e-4}) == "");
+        CHECK(difference(model(tail, {.cache = cache}), values(expected), {1e-4, 1e-4}) == "");
         CHECK_THROWS_AS(cache.reorder({0, 1}), ValueError);
         CHECK_THROWS_AS(cache.reorder({0, 1, 3}), ValueError);
     }
@@ -396,19 +397,19 @@ TEST_CASE("KV cache: calls with several tokens, types, and shape errors") {
     model.eval();
     const NoGrad no_grad;
     const Tensor text = prompts_of(2, 11);
-    const Tensor wanted = model(text);
+    const Tensor expected = model(text);
     for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
         nn::KeyValueCache cache = model.make_cache(2, 11, {.dtype = dtype});
         std::vector<Tensor> parts;
         for (const auto& [from, to] : {std::pair{0, 4}, std::pair{4, 5}, std::pair{5, 8}, std::pair{8, 11}})
             parts.push_back(model(slice(text, 1, from, to), {.cache = cache}));
         const double allowed = dtype == DType::f32 ? 1e-4 : dtype == DType::f16 ? 0.02 : 0.2;
-        CHECK(difference(concat(parts, 1), values(wanted), {allowed, allowed}) == "");
+        CHECK(difference(concat(parts, 1), values(expected), {allowed, allowed}) == "");
         CHECK(cache.lengths().to_vector<std::int64_t>() == Tokens{11, 11});
         CHECK_THROWS_AS((void)model(slice(text, 1, 0, 1), {.cache = cache}), ValueError);
         cache.reset();
-        CHECK(difference(model(slice(text, 1, 0, 3), {.cache = cache}), values(slice(wanted, 1, 0, 3)), {1e-4, 1e-4}) ==
-              "");
+        CHECK(difference(model(slice(text, 1, 0, 3), {.cache = cache}), values(slice(expected, 1, 0, 3)),
+                         {1e-4, 1e-4}) == "");
         CHECK(cache.bytes() == 2U * 2 * 2 * 2 * 11 * 6 * size_of(dtype));
     }
     nn::KeyValueCache paged = model.make_cache(2, 11, {.page_size = 4, .pages = 5});

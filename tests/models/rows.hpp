@@ -10,9 +10,9 @@
 
 namespace declivity::test {
 
-using Numbers = std::vector<std::int64_t>;
+using Integers = std::vector<std::int64_t>;
 
-inline std::size_t place(std::int64_t i) { return static_cast<std::size_t>(i); }
+inline std::size_t to_size(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 inline Row row_of(const Row& table, std::int64_t number, std::size_t width) {
     const auto from = table.begin() + number * static_cast<std::int64_t>(width);
@@ -21,6 +21,6 @@ inline Row row_of(const Row& table, std::int64_t number, std::size_t width) {
 
 inline double product(const Row& a, const Row& b) { return std::inner_product(a.begin(), a.end(), b.begin(), 0.0); }
 
-inline Tensor whole(const Numbers& numbers, const Shape& shape) { return Tensor::from(numbers, shape); }
+inline Tensor int64_tensor(const Integers& elements, const Shape& shape) { return Tensor::from(elements, shape); }
 
 }  // namespace declivity::test

@@ -26,55 +26,55 @@ namespace {
 
 using Values = std::vector<double>;
 
-Tensor tokens(const std::vector<std::int64_t>& numbers, std::int64_t rows) {
-    return Tensor::from(numbers, {rows, static_cast<std::int64_t>(numbers.size()) / rows});
+Tensor tokens(const std::vector<std::int64_t>& ids, std::int64_t rows) {
+    return Tensor::from(ids, {rows, static_cast<std::int64_t>(ids.size()) / rows});
 }
 
 /// Tolerance in the widest type.
 double exact() { return widest() == DType::f64 ? 1e-12 : 2e-5; }
 
 /// In plain C++: the text without padding, extended by zero rows to the longest filter.
-Values text_cnn(const models::TextCNNConfig& config, const Weights& of, const std::vector<std::int64_t>& text) {
-    std::int64_t most = 0;
-    for (const std::int64_t size : config.filter_sizes) most = std::max(most, size);
-    const auto length = std::max(static_cast<std::int64_t>(text.size()), most);
+Values text_cnn(const models::TextCNNConfig& config, const Weights& weights, const std::vector<std::int64_t>& text) {
+    std::int64_t largest_filter = 0;
+    for (const std::int64_t size : config.filter_sizes) largest_filter = std::max(largest_filter, size);
+    const auto length = std::max(static_cast<std::int64_t>(text.size()), largest_filter);
     const auto x = [&](std::int64_t t, std::int64_t d) {
         if (t >= static_cast<std::int64_t>(text.size())) return 0.0;
-        return of.at(
+        return weights.at(
             "embedding.weight")[static_cast<std::size_t>(text[static_cast<std::size_t>(t)] * config.embedding_dim + d)];
     };
-    Values found;
+    Values features;
     for (std::size_t i = 0; i < config.filter_sizes.size(); ++i) {
         const std::int64_t size = config.filter_sizes[i];
-        const Values &weight = of.at("convolutions." + std::to_string(i) + ".weight"),
-                     &bias = of.at("convolutions." + std::to_string(i) + ".bias");
+        const Values &weight = weights.at("convolutions." + std::to_string(i) + ".weight"),
+                     &bias = weights.at("convolutions." + std::to_string(i) + ".bias");
         // Windows that end within the text, and always the first one.
         const std::int64_t windows = std::max<std::int64_t>(1, static_cast<std::int64_t>(text.size()) - size + 1);
         for (std::int64_t f = 0; f < config.num_filters; ++f) {
-            double best = 0;
+            double maximum = 0;
             for (std::int64_t at = 0; at < windows && at + size <= length; ++at) {
                 double sum = bias[static_cast<std::size_t>(f)];
                 for (std::int64_t d = 0; d < config.embedding_dim; ++d)
                     for (std::int64_t k = 0; k < size; ++k)
                         sum +=
                             weight[static_cast<std::size_t>((f * config.embedding_dim + d) * size + k)] * x(at + k, d);
-                best = std::max(best, sum);
+                maximum = std::max(maximum, sum);
             }
-            found.push_back(best);
+            features.push_back(maximum);
         }
     }
-    Values scores = of.at("classifier.bias");
+    Values scores = weights.at("classifier.bias");
     for (std::size_t c = 0; c < scores.size(); ++c)
-        for (std::size_t i = 0; i < found.size(); ++i)
-            scores[c] += of.at("classifier.weight")[c * found.size() + i] * found[i];
+        for (std::size_t i = 0; i < features.size(); ++i)
+            scores[c] += weights.at("classifier.weight")[c * features.size() + i] * features[i];
     return scores;
 }
 
-void check_close(const Tensor& y, const Values& wanted, double tolerance) {
+void check_close(const Tensor& y, const Values& expected, double tolerance) {
     const Values got = values(y);
-    REQUIRE(got.size() == wanted.size());
+    REQUIRE(got.size() == expected.size());
     for (std::size_t i = 0; i < got.size(); ++i)
-        CHECK_MESSAGE(std::abs(got[i] - wanted[i]) <= tolerance, i, ": ", got[i], ", expected ", wanted[i]);
+        CHECK_MESSAGE(std::abs(got[i] - expected[i]) <= tolerance, i, ": ", got[i], ", expected ", expected[i]);
 }
 
 }  // namespace
@@ -89,19 +89,19 @@ TEST_CASE("TextCNN: the maximum of each filter, independent of padding") {
                                        .dropout = 0.3};
     models::TextCNN model(config, {.dtype = widest()});
     model.eval();
-    const auto of = weights_of(model);
+    const auto weights = weights_of(model);
     const std::vector<std::vector<std::int64_t>> texts{{3, 1, 12, 5, 5, 9, 2}, {4, 8, 1}, {7}, {11, 2, 6, 10}};
     std::vector<std::int64_t> all;
-    Values wanted;
+    Values expected;
     for (const auto& text : texts) {
         std::vector<std::int64_t> padded = text;
         padded.resize(9, 0);
         all.insert(all.end(), padded.begin(), padded.end());
-        const Values scores = text_cnn(config, of, text);
-        wanted.insert(wanted.end(), scores.begin(), scores.end());
+        const Values scores = text_cnn(config, weights, text);
+        expected.insert(expected.end(), scores.begin(), scores.end());
         check_close(model(tokens(text, 1)), scores, exact());
     }
-    check_close(model(tokens(all, 4)), wanted, exact());
+    check_close(model(tokens(all, 4)), expected, exact());
 }
 
 TEST_CASE("TransformerClassifier: padding has no effect") {
@@ -117,19 +117,19 @@ TEST_CASE("TransformerClassifier: padding has no effect") {
     model.eval();
     const std::vector<std::int64_t> first{5, 1, 16, 2, 7, 3}, second{9, 4};
     const Values one = values(model(tokens(first, 1))), two = values(model(tokens(second, 1)));
-    Values wanted = one;
-    wanted.insert(wanted.end(), two.begin(), two.end());
+    Values expected = one;
+    expected.insert(expected.end(), two.begin(), two.end());
     std::vector<std::int64_t> all = first;
     all.resize(11, 0);
     all.insert(all.end(), second.begin(), second.end());
     all.resize(22, 0);
-    check_close(model(tokens(all, 2)), wanted, exact());
+    check_close(model(tokens(all, 2)), expected, exact());
     // Order matters, and so does each token.
     CHECK(std::abs(values(model(tokens({1, 5, 16, 2, 7, 3}, 1)))[0] - one[0]) > 1e-4);
     CHECK(std::abs(values(model(tokens({5, 1, 16, 2, 7, 4}, 1)))[0] - one[0]) > 1e-4);
-    const Values nothing = values(model(tokens({0, 0, 0}, 1)));
+    const Values padding_only = values(model(tokens({0, 0, 0}, 1)));
     const Values bias = weights_of(model).at("classifier.bias");
-    for (std::size_t i = 0; i < bias.size(); ++i) CHECK(nothing[i] == bias[i]);
+    for (std::size_t i = 0; i < bias.size(); ++i) CHECK(padding_only[i] == bias[i]);
 }
 
 TEST_CASE("Translator: no token depends on padding of the source or on later target tokens") {
@@ -143,20 +143,20 @@ TEST_CASE("Translator: no token depends on padding of the source or on later tar
                              {.dtype = widest()});
     model.eval();
     const std::vector<std::int64_t> source{4, 18, 7, 2}, target{1, 9, 3, 14, 5};
-    const Values whole = values(model(tokens(source, 1), tokens(target, 1)));
+    const Values expected = values(model(tokens(source, 1), tokens(target, 1)));
     std::vector<std::int64_t> padded = source;
     padded.resize(9, 0);
-    check_close(model(tokens(padded, 1), tokens(target, 1)), whole, exact());
+    check_close(model(tokens(padded, 1), tokens(target, 1)), expected, exact());
     for (std::int64_t length = 1; length < 5; ++length) {
         const Values part = values(model(tokens(source, 1), tokens({target.begin(), target.begin() + length}, 1)));
-        for (std::size_t i = 0; i < part.size(); ++i) CHECK(std::abs(part[i] - whole[i]) <= exact());
+        for (std::size_t i = 0; i < part.size(); ++i) CHECK(std::abs(part[i] - expected[i]) <= exact());
     }
-    CHECK(std::abs(values(model(tokens({4, 18, 7, 3}, 1), tokens(target, 1)))[4] - whole[4]) > 1e-4);
-    CHECK(std::abs(values(model(tokens({18, 4, 7, 2}, 1), tokens(target, 1)))[4] - whole[4]) > 1e-4);
+    CHECK(std::abs(values(model(tokens({4, 18, 7, 3}, 1), tokens(target, 1)))[4] - expected[4]) > 1e-4);
+    CHECK(std::abs(values(model(tokens({18, 4, 7, 2}, 1), tokens(target, 1)))[4] - expected[4]) > 1e-4);
     // One memory for several targets.
     const Tensor memory = model.encode(tokens(source, 1));
     const Tensor both = model.decode(tokens({1, 9, 3, 1, 2, 6}, 2), memory, tokens(source, 1));
-    CHECK(std::abs(values(both)[4] - whole[4]) <= exact());
+    CHECK(std::abs(values(both)[4] - expected[4]) <= exact());
 
     const std::vector<Tensor> weights = model.attention_to_source(tokens(padded, 1), tokens(target, 1));
     REQUIRE(weights.size() == 2);
@@ -191,10 +191,10 @@ TEST_CASE("Translator: learns to reverse words, and translate() returns what dec
     const int steps = small_cases() ? 2 : 250;
     for (int step = 0; step < steps; ++step) {
         const Tensor word = randint(3, 3 + kLetters, {64, 4});
-        const Tensor turned = flip(word, {1});
+        const Tensor reversed = flip(word, {1});
         const Tensor begin = full({64, 1}, kBegin, {DType::i64}), end = full({64, 1}, kEnd, {DType::i64});
-        const Tensor scores = model(word, concat({begin, turned}, 1));
-        const Tensor nats = cross_entropy(flatten(scores, 0, 1), flatten(concat({turned, end}, 1), 0));
+        const Tensor scores = model(word, concat({begin, reversed}, 1));
+        const Tensor nats = cross_entropy(flatten(scores, 0, 1), flatten(concat({reversed, end}, 1), 0));
         optimizer.zero_grad();
         nats.backward();
         optimizer.step();
@@ -216,7 +216,7 @@ TEST_CASE("Translator: learns to reverse words, and translate() returns what dec
     for (const auto& [name, tensor] : model.named_parameters())
         if (name == "target_embedding.weight") Tensor(tensor).mul_(-1);
     const auto written = model.translate(word, {kBegin}, {.max_new_tokens = 6});
-    for (const std::int64_t one : written.at(0).tokens) CHECK(one != 0);
+    for (const std::int64_t token : written.at(0).tokens) CHECK(token != 0);
 }
 
 TEST_CASE("text classifiers and translator: invalid arguments are refused by name") {

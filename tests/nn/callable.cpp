@@ -50,8 +50,8 @@ struct Two : nn::Callable<Tensor(Tensor, Tensor)> {
 
 /// No tensor among its arguments.
 struct Steps : nn::Callable<std::vector<Tensor>(int, double)> {
-    std::vector<Tensor> forward(int n, double by) override {
-        return std::vector<Tensor>(static_cast<std::size_t>(n), full({2}, by));
+    std::vector<Tensor> forward(int n, double factor) override {
+        return std::vector<Tensor>(static_cast<std::size_t>(n), full({2}, factor));
     }
 };
 
@@ -90,7 +90,9 @@ TEST_CASE("modules: any arguments and any result") {
     static_assert(!std::is_invocable_v<nn::Module&, Tensor>);
     static_assert(std::is_same_v<nn::Layer, nn::Callable<Tensor(Tensor)>>);
     // Any class with the right signature is accepted.
-    const auto twice = [](nn::Callable<Tensor(Tensor, Tensor)>& of, const Tensor& in) { return of(of(in)); };
+    const auto twice = [](nn::Callable<Tensor(Tensor, Tensor)>& function, const Tensor& in) {
+        return function(function(in));
+    };
     CHECK(values(twice(two, x)) == values(x * 4));
 }
 
@@ -109,21 +111,21 @@ TEST_CASE("modules: the first tensor must be defined, others are optional") {
 }
 
 TEST_CASE("modules: a moved argument is released before the call ends") {
-    struct Giving : nn::Layer {
-        std::weak_ptr<const void> seen;
-        bool gone = false;
+    struct DonatingLayer : nn::Layer {
+        std::weak_ptr<const void> input_state;
+        bool released = false;
         Tensor forward(Tensor x) override {
-            seen = x.state();
+            input_state = x.state();
             Tensor y = relu(std::move(x));
-            gone = seen.expired();
+            released = input_state.expired();
             return y;
         }
     } module;
     (void)module(ones({3}) + 1);
-    CHECK(module.gone);
-    const Tensor kept = ones({3});
-    (void)module(kept);
-    CHECK_FALSE(module.gone);
+    CHECK(module.released);
+    const Tensor retained = ones({3});
+    (void)module(retained);
+    CHECK_FALSE(module.released);
 }
 
 TEST_CASE("tensors_of lists the tensors of a value") {
@@ -150,18 +152,18 @@ TEST_CASE("tensors_of lists the tensors of a value") {
 
 TEST_CASE("modules: observers see every signature") {
     Cell cell;
-    std::vector<std::string> seen;
+    std::vector<std::string> observed;
     {
         const nn::ObserveCalls observe(
             [&](const std::string& path, const nn::Module& module, const auto& in, const auto& out) {
-                seen.push_back(path + " " + module.type_name() + " " + std::to_string(in.size()) + " " +
-                               std::to_string(out.size()));
+                observed.push_back(path + " " + module.type_name() + " " + std::to_string(in.size()) + " " +
+                                   std::to_string(out.size()));
             });
         (void)cell(ones({2, 3}), {ones({2, 4}), {}});
     }
-    CHECK(seen == std::vector<std::string>{"Cell/dense Linear 1 1", "Cell Cell 2 3"});
+    CHECK(observed == std::vector<std::string>{"Cell/dense Linear 1 1", "Cell Cell 2 3"});
     (void)cell(ones({2, 3}));
-    CHECK(seen.size() == 2);
+    CHECK(observed.size() == 2);
 }
 
 TEST_CASE("summary: any inputs; preserves each module's mode") {
@@ -236,14 +238,14 @@ TEST_CASE("hooks: gradients flow through replaced values, and a hook may remove 
         module.remove_hook(number);
     });
     sum(layer(x)).backward();
-    std::vector<double> wanted(6, 0);
+    std::vector<double> expected(6, 0);
     const auto in = values(x);
     for (std::size_t row = 0; row < 4; ++row)
         for (std::size_t column = 0; column < 3; ++column) {
-            wanted[column] += 2 * in[row * 3 + column] * in[row * 3 + column];
-            wanted[column + 3] = wanted[column];
+            expected[column] += 2 * in[row * 3 + column] * in[row * 3 + column];
+            expected[column + 3] = expected[column];
         }
-    CHECK(difference(layer.weight().grad(), wanted, {1e-5, 1e-5}) == "");
+    CHECK(difference(layer.weight().grad(), expected, {1e-5, 1e-5}) == "");
     (void)layer(x);
     CHECK(calls == 1);
 }
@@ -304,13 +306,13 @@ TEST_CASE("hooks and captured steps") {
     CHECK(values(step(x)) == plain);
     CHECK(step.replayed() == 3);
     // Hooks that are not declared as enqueue-only.
-    auto careful =
+    auto fallback =
         capture([&](const Tensor& in) { return layer(in); }, {.when_refused = WhenRefused::run, .hooks = false});
-    (void)careful(x);
-    CHECK(careful.refused().empty());
+    (void)fallback(x);
+    CHECK(fallback.refused().empty());
     layer.register_forward_pre_hook([](auto&, auto&) {});
-    (void)careful(x);
-    CHECK(careful.refused().find("a hook of a module (remove it") != std::string::npos);
+    (void)fallback(x);
+    CHECK(fallback.refused().find("a hook of a module (remove it") != std::string::npos);
     auto failing = capture([&](const Tensor& in) { return layer(in); }, {.hooks = false});
     CHECK_THROWS_AS((void)failing(x), Unsupported);
 }

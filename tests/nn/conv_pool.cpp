@@ -31,9 +31,9 @@ Layer& named(Layer&& layer, const std::string& name) {
 }
 
 double largest(const Tensor& x) {
-    double most = 0;
-    for (const double value : values(x)) most = std::max(most, std::abs(value));
-    return most;
+    double max_abs = 0;
+    for (const double value : values(x)) max_abs = std::max(max_abs, std::abs(value));
+    return max_abs;
 }
 
 const Tensor& line() {
@@ -72,10 +72,11 @@ TEST_CASE("layers: Conv3d and transposed convolutions") {
     CHECK(largest(back.weight()) > 0.8 / std::sqrt(9.0));
     same(back(line()), conv_transpose1d(line(), back.weight(), back.bias(),
                                         {.stride = 2, .padding = 1, .output_padding = 1, .groups = 2}));
-    nn::ConvTranspose3d deep(4, 3, {2, 1, 3}, {.stride = {2, 1, 1}, .bias = false, .dilation = {1, 1, 2}});
-    named(deep, "ConvTranspose3d");
-    CHECK(deep.weight().shape() == Shape{4, 3, 2, 1, 3});
-    same(deep(cube()), conv_transpose3d(cube(), deep.weight(), {}, {.stride = {2, 1, 1}, .dilation = {1, 1, 2}}));
+    nn::ConvTranspose3d volume_layer(4, 3, {2, 1, 3}, {.stride = {2, 1, 1}, .bias = false, .dilation = {1, 1, 2}});
+    named(volume_layer, "ConvTranspose3d");
+    CHECK(volume_layer.weight().shape() == Shape{4, 3, 2, 1, 3});
+    same(volume_layer(cube()),
+         conv_transpose3d(cube(), volume_layer.weight(), {}, {.stride = {2, 1, 1}, .dilation = {1, 1, 2}}));
     CHECK_THROWS_WITH_AS(nn::Conv3d(4, 6, {0, 1, 1}), doctest::Contains("Conv3d: expected groups"), ValueError);
     CHECK_THROWS_WITH_AS(nn::ConvTranspose1d(4, 6, 3, {.groups = 4}),
                          doctest::Contains("ConvTranspose1d: expected groups"), ValueError);
@@ -85,14 +86,15 @@ TEST_CASE("layers: Conv3d and transposed convolutions") {
 
 TEST_CASE("layers: convolutions with non-zero padding modes") {
     for (const PadMode mode : {PadMode::reflect, PadMode::replicate, PadMode::circular}) {
-        nn::Conv1d of_line(4, 2, 3, {.padding = 2, .padding_mode = mode});
-        same(of_line(line()), conv1d(pad(line(), {2, 2}, mode), of_line.weight(), of_line.bias()));
-        nn::Conv2d of_image(4, 2, {4, 3}, {.stride = {2, 1}, .padding = {2, 1}, .padding_mode = mode});
-        same(of_image(image()),
-             conv2d(pad(image(), {1, 1, 2, 2}, mode), of_image.weight(), of_image.bias(), {.stride = {2, 1}}));
-        nn::Conv3d of_cube(4, 2, {2, 3, 2}, {.padding = "same", .padding_mode = mode});
-        same(of_cube(cube()), conv3d(pad(cube(), {0, 1, 1, 1, 0, 1}, mode), of_cube.weight(), of_cube.bias()));
-        CHECK(of_cube(cube()).shape() == Shape{2, 2, 5, 6, 4});
+        nn::Conv1d conv1d_layer(4, 2, 3, {.padding = 2, .padding_mode = mode});
+        same(conv1d_layer(line()), conv1d(pad(line(), {2, 2}, mode), conv1d_layer.weight(), conv1d_layer.bias()));
+        nn::Conv2d conv2d_layer(4, 2, {4, 3}, {.stride = {2, 1}, .padding = {2, 1}, .padding_mode = mode});
+        same(conv2d_layer(image()),
+             conv2d(pad(image(), {1, 1, 2, 2}, mode), conv2d_layer.weight(), conv2d_layer.bias(), {.stride = {2, 1}}));
+        nn::Conv3d conv3d_layer(4, 2, {2, 3, 2}, {.padding = "same", .padding_mode = mode});
+        same(conv3d_layer(cube()),
+             conv3d(pad(cube(), {0, 1, 1, 1, 0, 1}, mode), conv3d_layer.weight(), conv3d_layer.bias()));
+        CHECK(conv3d_layer(cube()).shape() == Shape{2, 2, 5, 6, 4});
     }
     nn::Conv2d all(4, 2, 3, {.padding = "same"});
     same(all(image()), conv2d(image(), all.weight(), all.bias(), {.padding = 1}));
@@ -136,9 +138,9 @@ TEST_CASE("layers: pooling of all ranks") {
     same(named(nn::AdaptiveMaxPool2d(3), "AdaptiveMaxPool2d")(image()), adaptive_max_pool2d(image(), 3));
     same(named(nn::AdaptiveMaxPool3d({2, 3, 3}), "AdaptiveMaxPool3d")(cube()), adaptive_max_pool3d(cube(), {2, 3, 3}));
     manual_seed(4);
-    const Tensor drawn = named(nn::FractionalMaxPool2d({.output_size = Size2(4, 3)}), "FractionalMaxPool2d")(image());
+    const Tensor pooled = named(nn::FractionalMaxPool2d({.output_size = Size2(4, 3)}), "FractionalMaxPool2d")(image());
     manual_seed(4);
-    same(drawn, fractional_max_pool2d(image(), {.output_size = Size2(4, 3)}));
+    same(pooled, fractional_max_pool2d(image(), {.output_size = Size2(4, 3)}));
     CHECK(nn::FractionalMaxPool3d({.output_ratio = {{0.5, 0.5, 0.5}}})(cube()).shape() == Shape{2, 4, 2, 3, 2});
     CHECK_THROWS_WITH_AS(nn::MaxPool3d(3, {.padding = 2}), doctest::Contains("MaxPool3d: expected a kernel size"),
                          ValueError);
@@ -146,13 +148,13 @@ TEST_CASE("layers: pooling of all ranks") {
 }
 
 TEST_CASE("layers: max pooling with indices, and unpooling") {
-    const auto check = [](auto pool, auto unpool, const Tensor& x, const std::string& name, const Tensor& wanted) {
+    const auto check = [](auto pool, auto unpool, const Tensor& x, const std::string& name, const Tensor& expected) {
         const MaxPooled both = named(pool, "MaxPool" + name + "WithIndices")(x);
-        same(both.values, wanted);
+        same(both.values, expected);
         const Tensor back = named(unpool, "MaxUnpool" + name)(both.values, both.indices);
         CHECK(back.shape() == x.shape());
         same(back, where(back == x, x, 0));
-        CHECK(values(sum(back != 0))[0] == static_cast<double>(wanted.numel()));
+        CHECK(values(sum(back != 0))[0] == static_cast<double>(expected.numel()));
     };
     check(nn::MaxPool1dWithIndices(2), nn::MaxUnpool1d(2, {.output_size = {9}}), line(), "1d", max_pool1d(line()));
     check(nn::MaxPool2dWithIndices({7, 2}), nn::MaxUnpool2d({7, 2}), image(), "2d",

@@ -31,7 +31,7 @@ std::string entries(const nn::Module& module) {
 }
 
 /// Largest |x|, and the root mean square.
-std::pair<double, double> spread(const Tensor& tensor) {
+std::pair<double, double> max_and_deviation(const Tensor& tensor) {
     double largest = 0, squares = 0;
     const auto all = values(tensor);
     for (const double item : all) largest = std::max(largest, std::abs(item)), squares += item * item;
@@ -39,7 +39,7 @@ std::pair<double, double> spread(const Tensor& tensor) {
 }
 
 void check_uniform(const Tensor& tensor, double bound) {
-    const auto [largest, deviation] = spread(tensor);
+    const auto [largest, deviation] = max_and_deviation(tensor);
     CHECK(largest <= bound);
     CHECK(largest > 0.9 * bound);
     CHECK(deviation == doctest::Approx(bound / std::sqrt(3.0)).epsilon(0.1));
@@ -73,10 +73,10 @@ TEST_CASE("layers: names of parameters and buffers are PyTorch's") {
     CHECK(entries(nn::LSTMCell(3, 2)) == "weight_ih [8, 3]; weight_hh [8, 2]; bias_ih [8]; bias_hh [8]; ");
     CHECK(entries(nn::LSTMCell(3, 2, {.bias = false})) == "weight_ih [8, 3]; weight_hh [8, 2]; ");
     CHECK(nn::BatchNorm(2).named_buffers()[2].tensor.dtype() == DType::i64);
-    nn::BatchNorm narrow(2, {.dtype = DType::bf16});
-    narrow.to(DType::f32);
-    CHECK(narrow.named_buffers()[1].tensor.dtype() == DType::f32);
-    CHECK(narrow.named_buffers()[2].tensor.dtype() == DType::i64);
+    nn::BatchNorm norm_bf16(2, {.dtype = DType::bf16});
+    norm_bf16.to(DType::f32);
+    CHECK(norm_bf16.named_buffers()[1].tensor.dtype() == DType::f32);
+    CHECK(norm_bf16.named_buffers()[2].tensor.dtype() == DType::i64);
 }
 
 TEST_CASE("layers: initial values have PyTorch's distributions") {
@@ -87,9 +87,9 @@ TEST_CASE("layers: initial values have PyTorch's distributions") {
         check_uniform(item, 1 / std::sqrt(450.0));
     for (const Tensor& parameter : nn::LSTMCell(20, 30).parameters()) check_uniform(parameter, 1 / std::sqrt(30.0));
     const Tensor table = nn::Embedding(50, 40, {.padding_idx = -2}).weight();
-    CHECK(spread(table).second == doctest::Approx(std::sqrt(49.0 / 50)).epsilon(0.05));
-    CHECK(spread(slice(table, 0, 48, 49)).first == 0);
-    CHECK(spread(slice(table, 0, 49, 50)).first > 0);
+    CHECK(max_and_deviation(table).second == doctest::Approx(std::sqrt(49.0 / 50)).epsilon(0.05));
+    CHECK(max_and_deviation(slice(table, 0, 48, 49)).first == 0);
+    CHECK(max_and_deviation(slice(table, 0, 49, 50)).first > 0);
     CHECK(values(nn::LayerNorm(2).weight()) == std::vector<double>{1, 1});
     CHECK(values(nn::LayerNorm(2).bias()) == std::vector<double>{0, 0});
     CHECK(values(nn::RMSNorm(2).weight()) == std::vector<double>{1, 1});
@@ -132,8 +132,8 @@ TEST_CASE("layers: match the functions with all options, and are capture-safe") 
         same(layer(rows), rms_norm(rows, 4, layer.weight(), 0x1p-23));
         same(fixed(rows), rms_norm(rows, 4, fixed.weight(), 0.5));
         if (widest() == DType::f64) {
-            nn::RMSNorm wide(4, {.dtype = DType::f64});
-            same(wide(rows.to(DType::f64)), rms_norm(rows.to(DType::f64), 4, wide.weight(), 0x1p-52));
+            nn::RMSNorm norm_f64(4, {.dtype = DType::f64});
+            same(norm_f64(rows.to(DType::f64)), rms_norm(rows.to(DType::f64), 4, norm_f64.weight(), 0x1p-52));
         }
         CHECK(layer.not_capture_safe().empty());
     }
@@ -147,22 +147,22 @@ TEST_CASE("layers: match the functions with all options, and are capture-safe") 
 }
 
 TEST_CASE("Embedding: rows by index; the row of padding_idx has no gradient") {
-    const Tensor numbers = Tensor::from<std::int64_t>({4, 1, 2, 1, 4, 0}, {2, 3});
+    const Tensor indices = Tensor::from<std::int64_t>({4, 1, 2, 1, 4, 0}, {2, 3});
     for (const bool padded : {false, true}) {
         nn::Embedding layer(5, 3, {.padding_idx = padded ? std::optional<std::int64_t>(1) : std::nullopt});
         const auto table = values(layer.weight());
-        const Tensor out = layer(numbers);
+        const Tensor out = layer(indices);
         CHECK(out.shape() == Shape{2, 3, 3});
-        CHECK(values(out) == values(embedding(numbers, layer.weight())));
+        CHECK(values(out) == values(embedding(indices, layer.weight())));
         const Tensor g = random_tensor({2, 3, 3}, 7);
         sum(out * g).backward();
-        std::vector<double> wanted(15, 0);
-        const auto given = values(g);
+        std::vector<double> expected(15, 0);
+        const auto out_gradient = values(g);
         const std::vector<std::size_t> at{4, 1, 2, 1, 4, 0};
         for (std::size_t i = 0; i < 6; ++i)
             for (std::size_t d = 0; d < 3; ++d)
-                if (!padded || at[i] != 1) wanted[at[i] * 3 + d] += given[i * 3 + d];
-        CHECK(difference(layer.weight().grad(), wanted, {1e-6, 1e-6}) == "");
+                if (!padded || at[i] != 1) expected[at[i] * 3 + d] += out_gradient[i * 3 + d];
+        CHECK(difference(layer.weight().grad(), expected, {1e-6, 1e-6}) == "");
         CHECK(values(layer.weight()) == table);
         CHECK(layer.not_capture_safe().empty());
     }
@@ -175,9 +175,9 @@ TEST_CASE("LSTMCell: the default state is zeros; a sequence, eager and captured"
     const auto parameters = cell.parameters();
     const Tensor x = random_tensor({2, 3}, 8), zero = zeros({2, 4});
     const auto [hidden, memory] = cell(x);
-    const LstmState wanted = lstm_cell(x, {zero, zero}, parameters[0], parameters[1], parameters[2], parameters[3]);
-    CHECK(values(hidden) == values(wanted.hidden));
-    CHECK(values(memory) == values(wanted.cell));
+    const LstmState expected = lstm_cell(x, {zero, zero}, parameters[0], parameters[1], parameters[2], parameters[3]);
+    CHECK(values(hidden) == values(expected.hidden));
+    CHECK(values(memory) == values(expected.cell));
     CHECK(values(cell(x, {hidden, {}}).hidden) ==
           values(lstm_cell(x, {hidden, zero}, parameters[0], parameters[1], parameters[2], parameters[3]).hidden));
     const auto run = [&](const std::vector<Tensor>& in) {
@@ -274,20 +274,21 @@ TEST_CASE("BatchNorm: counts batches in training with every kernel variant, with
         (void)values(layer(x));
         CHECK(counted(layer) == 2);
         const auto buffers = plain.named_buffers();
-        const auto with = launches([&] { need(plain(x)); });
-        const auto without = launches([&] {
-            need(batch_norm(x, plain.parameters()[0], plain.parameters()[1], buffers[0].tensor, buffers[1].tensor));
+        const auto with_counter = launches([&] { materialize(plain(x)); });
+        const auto without_counter = launches([&] {
+            materialize(
+                batch_norm(x, plain.parameters()[0], plain.parameters()[1], buffers[0].tensor, buffers[1].tensor));
         });
-        CHECK(with == without);
+        CHECK(with_counter == without_counter);
         // Within a checkpoint the recomputation does not count.
         nn::BatchNorm inner(3);
         Tensor in = x.detach().clone().set_requires_grad();
         sum(square(checkpoint([&](const Tensor& t) { return inner(t); }, in))).backward();
         CHECK(counted(inner) == 1);
     }
-    nn::BatchNorm half(3, {.dtype = DType::f16});
-    (void)half(random_tensor({4, 3}, 2).to(DType::f16));
-    CHECK(counted(half) == 1);
+    nn::BatchNorm norm_f16(3, {.dtype = DType::f16});
+    (void)norm_f16(random_tensor({4, 3}, 2).to(DType::f16));
+    CHECK(counted(norm_f16) == 1);
     nn::BatchNorm untracked(3, {.track_running_stats = false});
     const Tensor x = random_tensor({4, 3}, 3);
     const auto trained = values(untracked(x));
@@ -303,9 +304,10 @@ TEST_CASE("BatchNorm: without momentum the running statistics are the average of
         for (std::uint64_t batch = 1; batch <= 4; ++batch) {
             const Tensor x = random_tensor(shape, batch) * static_cast<double>(batch) + 0.5;
             (void)layer(x);
-            const auto one = statistics(x);
+            const auto batch_statistics = statistics(x);
             for (std::size_t c = 0; c < 3; ++c)
-                for (std::size_t i = 0; i < 2; ++i) mean[c][i] += (one[c][i] - mean[c][i]) / static_cast<double>(batch);
+                for (std::size_t i = 0; i < 2; ++i)
+                    mean[c][i] += (batch_statistics[c][i] - mean[c][i]) / static_cast<double>(batch);
             CHECK(counted(layer) == static_cast<std::int64_t>(batch));
             std::vector<double> means, variances;
             for (const auto& [average, variance] : mean) means.push_back(average), variances.push_back(variance);

@@ -60,8 +60,8 @@ TEST_CASE("lora: adapters add scale B A x, and only they are trained") {
     fill_adapters(net);
     const nn::Lora& lora = *net.q_proj.lora();
     const Tensor weight = net.q_proj.weight() + matmul(lora.b(), lora.a()) * 3;
-    const Tensor wanted = matmul(tanh(linear(x, weight, net.q_proj.bias())), transpose(net.head.weight()));
-    CHECK(difference(net(x), values(wanted), {1e-5, 1e-5}) == "");
+    const Tensor expected = matmul(tanh(linear(x, weight, net.q_proj.bias())), transpose(net.head.weight()));
+    CHECK(difference(net(x), values(expected), {1e-5, 1e-5}) == "");
     sum(net(x)).backward();
     for (const auto& [name, tensor] : net.named_parameters()) {
         CAPTURE(name);
@@ -81,8 +81,8 @@ TEST_CASE("lora: adapters add scale B A x, and only they are trained") {
     Net scaled;
     nn::add_lora(scaled, {.r = 4, .lora_alpha = 6, .use_rslora = true});
     fill_adapters(scaled);
-    const nn::Lora& of_head = *scaled.head.lora();
-    CHECK(difference(of_head.delta(), values(matmul(of_head.b(), of_head.a()) * 3), {1e-5, 1e-5}) == "");
+    const nn::Lora& head_lora = *scaled.head.lora();
+    CHECK(difference(head_lora.delta(), values(matmul(head_lora.b(), head_lora.a()) * 3), {1e-5, 1e-5}) == "");
 }
 
 TEST_CASE("lora: merged and unmerged layers compute the same") {
@@ -90,29 +90,29 @@ TEST_CASE("lora: merged and unmerged layers compute the same") {
     const Tensor x = random_tensor({4, 5}, 1);
     nn::add_lora(net, {.r = 2});
     fill_adapters(net);
-    const auto wanted = values(net(x));
+    const auto expected = values(net(x));
     const auto weight = values(net.head.weight());
     for (int i = 0; i < 2; ++i) nn::merge_lora(net);  // the second time does nothing
-    CHECK(difference(net(x), wanted, {1e-5, 1e-5}) == "");
+    CHECK(difference(net(x), expected, {1e-5, 1e-5}) == "");
     CHECK(values(net.head.weight()) != weight);
     for (int i = 0; i < 2; ++i) nn::unmerge_lora(net);
     CHECK(difference(net.head.weight(), weight, {1e-5, 1e-5}) == "");
-    CHECK(difference(net(x), wanted, {1e-5, 1e-5}) == "");
+    CHECK(difference(net(x), expected, {1e-5, 1e-5}) == "");
 }
 
 TEST_CASE("lora: frozen f16 and bf16 weights with f32 adapters") {
     for (const DType dtype : {DType::f16, DType::bf16}) {
-        Net half, whole;
-        half.load_state_dict(whole.state_dict());
-        for (nn::Linear* layer : {&whole.q_proj, &whole.head})  // the same values, rounded
+        Net reduced, full_precision;
+        reduced.load_state_dict(full_precision.state_dict());
+        for (nn::Linear* layer : {&full_precision.q_proj, &full_precision.head})  // the same values, rounded
             for (Tensor tensor : {layer->weight(), layer->bias()}) {
                 const NoGrad no_grad;
                 if (tensor.defined()) tensor.copy_(tensor.to(dtype).to(DType::f32));
             }
         std::vector<std::vector<double>> results, gradients;
-        for (Net* net : {&half, &whole}) {
+        for (Net* net : {&reduced, &full_precision}) {
             nn::LoraOptions options{.r = 2, .target_modules = {"head"}};
-            if (net == &half) options.base_dtype = dtype;
+            if (net == &reduced) options.base_dtype = dtype;
             nn::add_lora(*net, options);
             fill_adapters(*net);
             const Tensor x = random_tensor({4, 5}, 1).set_requires_grad();
@@ -122,8 +122,8 @@ TEST_CASE("lora: frozen f16 and bf16 weights with f32 adapters") {
             results.push_back(values(y));
             gradients.push_back(values(x.grad()));
         }
-        for (const nn::Linear* layer : {&half.q_proj, &half.head}) CHECK(layer->weight().dtype() == dtype);
-        CHECK(half.head.lora()->a().dtype() == DType::f32);
+        for (const nn::Linear* layer : {&reduced.q_proj, &reduced.head}) CHECK(layer->weight().dtype() == dtype);
+        CHECK(reduced.head.lora()->a().dtype() == DType::f32);
         CHECK(difference(results[0], results[1], {1e-5, 1e-5}) == "");
         CHECK(difference(gradients[0], gradients[1], {1e-5, 1e-5}) == "");
     }
@@ -131,16 +131,16 @@ TEST_CASE("lora: frozen f16 and bf16 weights with f32 adapters") {
 
 TEST_CASE("lora: adapters of any type in an f16 or bf16 model") {
     for (const DType dtype : {DType::f16, DType::bf16})
-        for (const DType of_adapter : {DType::f32, dtype}) {
+        for (const DType adapter_dtype : {DType::f32, dtype}) {
             CAPTURE(name_of(dtype));
-            CAPTURE(name_of(of_adapter));
+            CAPTURE(name_of(adapter_dtype));
             Net net, wide;
             net.to(dtype);
             StateDict state = net.state_dict();
             for (NamedTensor& item : state) item.tensor = item.tensor.to(DType::f32);
             wide.load_state_dict(state);
             for (Net* const item : {&net, &wide}) {
-                nn::add_lora(*item, {.r = 2, .dtype = item == &net ? of_adapter : DType::f32});
+                nn::add_lora(*item, {.r = 2, .dtype = item == &net ? adapter_dtype : DType::f32});
                 fill_adapters(*item);
             }
             Tensor x = random_tensor({4, 5}, 1).to(dtype);
@@ -149,7 +149,7 @@ TEST_CASE("lora: adapters of any type in an f16 or bf16 model") {
             CHECK(difference(y.to(DType::f32), values(wide(x.to(DType::f32))), {2e-2, 2e-2}) == "");
             sum(square(y)).backward();
             for (const Tensor& lora_parameter : nn::lora_parameters(net)) {
-                CHECK(lora_parameter.grad().dtype() == of_adapter);
+                CHECK(lora_parameter.grad().dtype() == adapter_dtype);
                 CHECK(sum(square(lora_parameter.grad().to(DType::f32))).item<float>() > 0);
             }
             nn::merge_lora(net);
@@ -190,9 +190,9 @@ TEST_CASE("lora: files with PEFT's names") {
           R"({"rank_pattern": {"head": 3}})", R"({"lora_alpha": true})"}) {
         CAPTURE(text);
         write(folder.path() / "adapter_config.json", text);
-        Net fresh;
-        CHECK_THROWS_AS(io::load_lora(fresh, folder.path()), FormatError);
-        check_untouched(fresh);
+        Net loaded;
+        CHECK_THROWS_AS(io::load_lora(loaded, folder.path()), FormatError);
+        check_untouched(loaded);
     }
 }
 
@@ -203,37 +203,37 @@ TEST_CASE("lora: a mismatched file changes nothing and is named") {
     fill_adapters(net);
     io::save_lora(net, folder.path());
     const std::filesystem::path config = folder / "adapter_config.json", weights = folder / "adapter_model.safetensors";
-    const auto refused = [&](const char* text, const std::filesystem::path& named) {
+    const auto check_error = [&](const char* text, const std::filesystem::path& named_file) {
         CAPTURE(text);
         write(config, text);
-        Net fresh;
+        Net loaded;
         try {
-            io::load_lora(fresh, folder.path());
+            io::load_lora(loaded, folder.path());
             CHECK(false);
         } catch (const Error& error) {
-            const std::string what = error.what();
-            CHECK_MESSAGE(what.find(named.string()) != std::string::npos, what);
-            CHECK_MESSAGE(what.find("load_lora") != std::string::npos, what);
+            const std::string message = error.what();
+            CHECK_MESSAGE(message.find(named_file.string()) != std::string::npos, message);
+            CHECK_MESSAGE(message.find("load_lora") != std::string::npos, message);
         }
-        check_untouched(fresh);
+        check_untouched(loaded);
     };
-    refused(R"({"r": 3, "target_modules": ["head"]})", weights);            // rank differs from the arrays
-    refused(R"({"r": 2, "target_modules": ["head", "q_proj"]})", weights);  // arrays are missing
-    refused(R"({"r": 2, "target_modules": ["q_proj"]})", weights);          // extra arrays
-    refused(R"({"r": 2, "target_modules": ["nowhere"]})", config);
-    refused(R"({"r": 2, "target_modules": ["head"], "lora_alpha": "x"})", config);
+    check_error(R"({"r": 3, "target_modules": ["head"]})", weights);            // rank differs from the arrays
+    check_error(R"({"r": 2, "target_modules": ["head", "q_proj"]})", weights);  // arrays are missing
+    check_error(R"({"r": 2, "target_modules": ["q_proj"]})", weights);          // extra arrays
+    check_error(R"({"r": 2, "target_modules": ["nowhere"]})", config);
+    check_error(R"({"r": 2, "target_modules": ["head"], "lora_alpha": "x"})", config);
     write(config, R"({"r": 2, "lora_alpha": 3, "target_modules": ["head"]})");
     io::Safetensors file = io::read_safetensors(weights);
     io::HostArray& b = file.arrays.at("base_model.model.head.lora_B.weight");
     b = io::HostArray::of(b.shape, std::vector<std::int32_t>(6, 1));
     io::write_safetensors(weights, file);
-    refused(R"({"r": 2, "lora_alpha": 3, "target_modules": ["head"]})", weights);  // integers
+    check_error(R"({"r": 2, "lora_alpha": 3, "target_modules": ["head"]})", weights);  // integers
     std::filesystem::remove(weights);
-    refused(R"({"r": 2, "lora_alpha": 3, "target_modules": ["head"]})", weights);
+    check_error(R"({"r": 2, "lora_alpha": 3, "target_modules": ["head"]})", weights);
     std::filesystem::remove(config);
-    Net fresh;
-    CHECK_THROWS_AS(io::load_lora(fresh, folder.path()), IoError);
-    check_untouched(fresh);
+    Net loaded;
+    CHECK_THROWS_AS(io::load_lora(loaded, folder.path()), IoError);
+    check_untouched(loaded);
 }
 
 TEST_CASE("lora: the adapter options are read from the file") {
@@ -307,8 +307,8 @@ TEST_CASE("lora: one file has adapters of one r and one set of options") {
                          ValueError);
     CHECK(std::filesystem::is_empty(folder.path()));
     CHECK_THROWS_AS(nn::Linear(5, 7).add_lora(nn::Lora(5, 6, {}, test::device())), ShapeError);
-    const std::uint64_t drawn = random_state(test::device()).offset;
+    const std::uint64_t offset_before = random_state(test::device()).offset;
     CHECK_THROWS_WITH_AS(net.q_proj.add_lora({.r = 3}),
                          "Linear::add_lora: expected a layer without an adapter, got one with an adapter", ValueError);
-    CHECK(random_state(test::device()).offset == drawn);
+    CHECK(random_state(test::device()).offset == offset_before);
 }

@@ -20,9 +20,9 @@ namespace {
 struct Parent : nn::Layer {
     Tensor forward(Tensor x) override { return x; }
     [[nodiscard]] std::string type_name() const override { return "Parent"; }
-    nn::Dropout& by_add(const std::string& name) { return add(name, nn::Dropout(0.5)); }
-    nn::Dropout& by_emplace(const std::string& name) { return emplace<nn::Dropout>(name, 0.5); }
-    void by_pointer(const std::string& name) { add_child(name, std::make_unique<nn::Dropout>(0.5)); }
+    nn::Dropout& via_add(const std::string& name) { return add(name, nn::Dropout(0.5)); }
+    nn::Dropout& via_emplace(const std::string& name) { return emplace<nn::Dropout>(name, 0.5); }
+    void via_pointer(const std::string& name) { add_child(name, std::make_unique<nn::Dropout>(0.5)); }
 };
 
 struct Doubled : nn::Layer {
@@ -44,16 +44,16 @@ TEST_CASE("modes: a child takes the mode of its parent, in whichever way it is a
         CAPTURE(training);
         Parent parent;
         parent.train(training);
-        CHECK(parent.by_add("a").training() == training);
-        CHECK(parent.by_emplace("b").training() == training);
-        parent.by_pointer("c");
+        CHECK(parent.via_add("a").training() == training);
+        CHECK(parent.via_emplace("b").training() == training);
+        parent.via_pointer("c");
         CHECK(all_in(parent, training));
 
         nn::Sequential sequence(nn::Linear(2, 2));
         sequence.train(training);
-        nn::Dropout given(0.5);
-        given.train(!training);
-        CHECK(sequence.append(std::move(given)).training() == training);
+        nn::Dropout dropout_layer(0.5);
+        dropout_layer.train(!training);
+        CHECK(sequence.append(std::move(dropout_layer)).training() == training);
         CHECK(sequence.emplace<nn::Dropout>(0.5).training() == training);
         nn::Sequential block(nn::Linear(2, 2), nn::Sequential(nn::Dropout(0.5)));
         block.train(!training);
@@ -115,10 +115,10 @@ TEST_CASE("modes: a layer assigned to a child takes over its mode") {
     static_cast<nn::Linear&>(model[0]) = nn::Linear(4, 3);
     static_cast<nn::Sequential&>(model[1]) = nn::Sequential(nn::Dropout(0.5), nn::Linear(3, 2));
     CHECK(all_in(model, false));
-    nn::Sequential alone(nn::Dropout(0.5));
-    alone.eval();
-    alone = nn::Sequential(nn::Dropout(0.5));  // not a child: keeps its mode
-    CHECK(all_in(alone, true));
+    nn::Sequential unregistered(nn::Dropout(0.5));
+    unregistered.eval();
+    unregistered = nn::Sequential(nn::Dropout(0.5));  // not a child: keeps its mode
+    CHECK(all_in(unregistered, true));
     nn::Sequential moved = std::move(model);
     moved.append(nn::Dropout(0.5));
     CHECK(all_in(moved, false));

@@ -96,9 +96,9 @@ TEST_CASE("module: to(dtype) converts the parameters behind existing handles") {
     const auto exact = test::values(layer(x));
     layer.to(DType::bf16);
     CHECK(handle.dtype() == DType::bf16);
-    const Tensor narrow = layer(x.to(DType::bf16));
-    CHECK(narrow.dtype() == DType::bf16);
-    CHECK(test::difference(narrow, exact, {.absolute = 0.02, .relative = 0.01}) == "");
+    const Tensor y_bf16 = layer(x.to(DType::bf16));
+    CHECK(y_bf16.dtype() == DType::bf16);
+    CHECK(test::difference(y_bf16, exact, {.absolute = 0.02, .relative = 0.01}) == "");
     CHECK(test::values(nn::truncated_normal_(zeros({5}, {DType::f16}), 3, 0.1))[4] == doctest::Approx(3).epsilon(0.1));
     CHECK(handle.requires_grad());
 }
@@ -146,13 +146,13 @@ TEST_CASE("module: modules in evaluation mode see each optimizer step") {
     };
     std::vector<double> before;
     for (int step = 0; step < 3; ++step) {
-        const auto wanted = test::values(model(x));
-        for (int again = 0; again < 2; ++again) {
+        const auto expected = test::values(model(x));
+        for (int pass = 0; pass < 2; ++pass) {
             const auto got = outside();
             double error = 0, norm = 0;
             for (std::size_t i = 0; i < got.size(); ++i) {
-                error += (got[i] - wanted[i]) * (got[i] - wanted[i]);
-                norm += wanted[i] * wanted[i];
+                error += (got[i] - expected[i]) * (got[i] - expected[i]);
+                norm += expected[i] * expected[i];
             }
             CHECK(std::sqrt(error / norm) < 1e-5);
         }
@@ -179,9 +179,9 @@ TEST_CASE("initialisers: standard deviations match their formulas") {
         return std::array{mean, std::sqrt(square / n), largest};
     };
     const auto check = [&](const Tensor& tensor, double deviation, double bound) {
-        const auto [mean, spread, largest] = metrics(tensor);
+        const auto [mean, standard_deviation, largest] = metrics(tensor);
         CHECK(std::abs(mean) < 5 * deviation / std::sqrt(11520.0));
-        CHECK(spread == doctest::Approx(deviation).epsilon(0.03));
+        CHECK(standard_deviation == doctest::Approx(deviation).epsilon(0.03));
         CHECK(largest <= bound);
     };
     check(nn::kaiming_uniform_(zeros(shape)), std::sqrt(2.0 / 180), std::sqrt(6.0 / 180));
@@ -201,9 +201,9 @@ TEST_CASE("initialisers: standard deviations match their formulas") {
 TEST_CASE("load_state_dict: names that match except for a common prefix are reported") {
     nn::Sequential model(nn::Linear(2, 3), nn::Sequential(nn::Linear(3, 2)));
     nn::Sequential outer(nn::ReLU(), nn::Sequential(nn::Linear(3, 2)));
-    const auto refused = [&](const StateDict& state, nn::Module* into = nullptr) {
+    const auto load_error = [&](const StateDict& state, nn::Module* target = nullptr) {
         try {
-            (into != nullptr ? *into : model).load_state_dict(state);
+            (target != nullptr ? *target : model).load_state_dict(state);
         } catch (const ValueError& error) {
             return std::string(error.what());
         }
@@ -214,19 +214,19 @@ TEST_CASE("load_state_dict: names that match except for a common prefix are repo
         for (const NamedTensor& item : model.state_dict()) state.push_back({prefix + item.name, item.tensor.clone()});
         return state;
     };
-    CHECK(refused(with_prefix("module."))
+    CHECK(load_error(with_prefix("module."))
               .ends_with("; 4 of the unexpected names are missing ones with the prefix 'module.': remove it from the "
                          "names of the state"));
     StateDict more = with_prefix("net.body.");  // next to entries of another module
     more.push_back({"loss.weight", ones({2})});
-    CHECK(refused(more).find("4 of the unexpected names are missing ones with the prefix 'net.body.'") !=
+    CHECK(load_error(more).find("4 of the unexpected names are missing ones with the prefix 'net.body.'") !=
           std::string::npos);
     // The other way round: the state of the module '1'.
-    CHECK(refused(outer[1].state_dict(), &outer)
+    CHECK(load_error(outer[1].state_dict(), &outer)
               .ends_with("; 2 of the missing names are unexpected ones with the prefix '1.': add it to the names of "
                          "the state, or load the state into the module of that name"));
-    CHECK(refused({{"head.scale", ones({2})}}).find("prefix") == std::string::npos);
-    CHECK(refused(with_prefix("")) == "loaded");
+    CHECK(load_error({{"head.scale", ones({2})}}).find("prefix") == std::string::npos);
+    CHECK(load_error(with_prefix("")) == "loaded");
     CHECK(model.load_state_dict(with_prefix("module."), false).missing.size() == 4);
 }
 

@@ -22,7 +22,7 @@ namespace {
 struct Gate : nn::Callable<Tensor(Tensor, Tensor)> {
     explicit Gate(std::int64_t n) : dense(add("dense", nn::Linear(n, n, {.bias = false}))) {}
     nn::Linear& dense;
-    Tensor forward(Tensor x, Tensor by) override { return dense(x) * by; }
+    Tensor forward(Tensor x, Tensor scale) override { return dense(x) * scale; }
     const std::type_info& capture_safe() const override { return typeid(Gate); }
 };
 
@@ -35,8 +35,8 @@ struct Net : nn::Layer {
         heads.emplace<nn::Sequential>("size", nn::Linear(4, 1), nn::Tanh());
     }
     Tensor forward(Tensor x) override {
-        const Tensor by = x;
-        for (Gate& gate : gates) x = gate(x, by);
+        const Tensor scale = x;
+        for (Gate& gate : gates) x = gate(x, scale);
         return cat({heads["class"](x), heads["size"](x)}, 1);
     }
     const std::type_info& capture_safe() const override { return typeid(Net); }
@@ -60,11 +60,11 @@ TEST_CASE("ModuleList and ModuleDict: PyTorch's names, access by index and key")
     const Tensor x = random_tensor({5, 4}, 1);
     Tensor y = x;
     for (int i = 0; i < 3; ++i) y = linear(y, net.gates[i].dense.weight()) * x;
-    const auto wanted = values(cat({net.heads["class"](y), net.heads["size"](y)}, 1));
-    CHECK(values(net(x)) == wanted);
+    const auto expected = values(cat({net.heads["class"](y), net.heads["size"](y)}, 1));
+    CHECK(values(net(x)) == expected);
     CHECK(net.not_capture_safe().empty());
     Net moved(std::move(net));
-    CHECK(values(moved(x)) == wanted);
+    CHECK(values(moved(x)) == expected);
     CHECK(&moved.gates[-1] == &moved.gates[2]);
     CHECK(moved.gates.size() == 3);
     CHECK_FALSE(moved.gates.empty());
@@ -125,14 +125,14 @@ TEST_CASE("ModuleList, ModuleDict, Sequential: a captured step is captured again
         nn::ModuleDict<>& dict = add("dict", nn::ModuleDict<>());
         nn::Sequential& sequence = add("sequence", nn::Sequential());
     };
-    struct Way {
-        const char* what;
+    struct Access {
+        const char* label;
         Tensor (*call)(const Holder& net, Tensor x);
     };
-    const std::vector<Way> ways{
+    const std::vector<Access> accesses{
         {"list, iterated",
          [](const Holder& net, Tensor x) {
-             for (nn::Layer& one : net.list) x = one(x);
+             for (nn::Layer& layer : net.list) x = layer(x);
              return x;
          }},
         {"list, by index and size()",
@@ -143,17 +143,17 @@ TEST_CASE("ModuleList, ModuleDict, Sequential: a captured step is captured again
         {"list, the last", [](const Holder& net, Tensor x) { return net.list[-1](x) * (net.list.empty() ? 0 : 1); }},
         {"list, children",
          [](const Holder& net, Tensor x) {
-             for (const auto& [name, one] : net.list.children()) x = dynamic_cast<nn::Layer&>(*one)(x);
+             for (const auto& [name, layer] : net.list.children()) x = dynamic_cast<nn::Layer&>(*layer)(x);
              return x;
          }},
         {"dictionary, iterated",
          [](const Holder& net, Tensor x) {
-             for (nn::Layer& one : net.dict) x = one(x);
+             for (nn::Layer& layer : net.dict) x = layer(x);
              return x;
          }},
         {"dictionary, items",
          [](const Holder& net, Tensor x) {
-             for (auto [name, one] : net.dict.items()) x = one(x);
+             for (auto [name, layer] : net.dict.items()) x = layer(x);
              return x;
          }},
         {"dictionary, keys",
@@ -165,7 +165,7 @@ TEST_CASE("ModuleList, ModuleDict, Sequential: a captured step is captured again
          [](const Holder& net, Tensor x) { return net.dict.contains("b") ? net.dict["b"](x) : x; }},
         {"sequence, iterated",
          [](const Holder& net, Tensor x) {
-             for (nn::Layer& one : net.sequence) x = one(x);
+             for (nn::Layer& layer : net.sequence) x = layer(x);
              return x;
          }},
         {"sequence, by size()",
@@ -173,8 +173,8 @@ TEST_CASE("ModuleList, ModuleDict, Sequential: a captured step is captured again
         {"the number of parameters",
          [](const Holder& net, Tensor x) { return x * static_cast<double>(net.parameters().size()); }},
     };
-    for (const Way& way : ways) {
-        CAPTURE(std::string(way.what));
+    for (const Access& access : accesses) {
+        CAPTURE(std::string(access.label));
         Holder net;
         const auto grow = [&](const std::string& key, auto make) {
             net.list.append(make());
@@ -184,10 +184,10 @@ TEST_CASE("ModuleList, ModuleDict, Sequential: a captured step is captured again
         grow("a", twice);
         auto step = capture([&](const Tensor& x) {
             const NoGrad no_grad;
-            return way.call(net, x) + 1;
+            return access.call(net, x) + 1;
         });
         const Tensor x = ones({2});
-        const auto same = [&] { return values(step(x)) == values(way.call(net, x) + 1); };
+        const auto same = [&] { return values(step(x)) == values(access.call(net, x) + 1); };
         CHECK(same());
         CHECK(same());
         CHECK(step.replayed() == 1);

@@ -18,8 +18,8 @@ using namespace declivity;
 
 TEST_CASE("BatchNorm1d, 2d and 3d: BatchNorm with a check of the number of axes") {
     const Shape shapes[] = {{4, 3}, {4, 3, 5}, {4, 3, 2, 3}, {2, 3, 2, 2, 3}, {2, 3, 2, 2, 2, 2}};
-    const auto check = [&](auto make, const std::string& name, std::vector<std::size_t> taken,
-                           const std::string& wants) {
+    const auto check = [&](auto make, const std::string& name, std::vector<std::size_t> accepted,
+                           const std::string& expected_shape) {
         for (const bool training : {true, false})
             for (std::size_t i = 0; i < std::size(shapes); ++i) {
                 CAPTURE(shapes[i].str());
@@ -31,16 +31,16 @@ TEST_CASE("BatchNorm1d, 2d and 3d: BatchNorm with a check of the number of axes"
                 CHECK(layer.not_capture_safe().empty());
                 CHECK(layer.state_dict().size() == 5);
                 const Tensor x = test::random_tensor(shapes[i], i);
-                if (std::ranges::find(taken, i) != taken.end()) {
+                if (std::ranges::find(accepted, i) != accepted.end()) {
                     CHECK(test::values(layer(x)) == test::values(plain(x)));
                     CHECK(test::values(layer.named_buffers()[1].tensor) ==
                           test::values(plain.named_buffers()[1].tensor));
                 } else {
-                    CHECK_THROWS_WITH_AS(
-                        layer(x),
-                        (name + ": expected x of shape " + wants + ", got " + shapes[i].str() + " (in " + name + ")")
-                            .c_str(),
-                        ShapeError);
+                    CHECK_THROWS_WITH_AS(layer(x),
+                                         (name + ": expected x of shape " + expected_shape + ", got " +
+                                          shapes[i].str() + " (in " + name + ")")
+                                             .c_str(),
+                                         ShapeError);
                 }
             }
     };
@@ -55,22 +55,22 @@ TEST_CASE("aliases: short names are the same as the long ones") {
     const Tensor a = test::random_tensor({3, 4}, 1),
                  b = where(greater(a, zeros({})), a, test::random_tensor({3, 4}, 2));
     using Binary = Tensor (*)(TensorOrScalar, TensorOrScalar);
-    for (const auto& [by, as] : {std::pair<Binary, Binary>{eq, equal},
-                                 {ne, not_equal},
-                                 {lt, less},
-                                 {le, less_equal},
-                                 {gt, greater},
-                                 {ge, greater_equal}})
-        CHECK(test::values(by(a, b)) == test::values(as(a, b)));
+    for (const auto& [operation, named_function] : {std::pair<Binary, Binary>{eq, equal},
+                                                    {ne, not_equal},
+                                                    {lt, less},
+                                                    {le, less_equal},
+                                                    {gt, greater},
+                                                    {ge, greater_equal}})
+        CHECK(test::values(operation(a, b)) == test::values(named_function(a, b)));
     CHECK(test::values(cat({a, b})) == test::values(concat({a, b}, 0)));
     CHECK(cat({a, b}, -1).shape() == Shape{3, 8});
     CHECK(a.dim() == 2);
     CHECK(a.sizes() == Shape{3, 4});
-    const auto same = [](const std::function<Tensor()>& by, const std::function<Tensor()>& as) {
+    const auto same = [](const std::function<Tensor()>& operation, const std::function<Tensor()>& named_function) {
         manual_seed(4);
-        const auto values = test::values(by());
+        const auto values = test::values(operation());
         manual_seed(4);
-        CHECK(values == test::values(as()));
+        CHECK(values == test::values(named_function()));
     };
     same([] { return rand({5, 3}); }, [] { return uniform({5, 3}); });
     same([] { return randn({5, 3}, {DType::bf16}); }, [] { return normal({5, 3}, 0, 1, {DType::bf16}); });

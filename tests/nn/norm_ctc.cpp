@@ -33,7 +33,7 @@ void same(const Tensor& a, const Tensor& b) {
 }
 
 /// Values other than the initial ones of a norm.
-void spread(nn::BatchNorm& norm, std::uint64_t seed) {
+void randomize_statistics(nn::BatchNorm& norm, std::uint64_t seed) {
     const NoGrad no_grad;
     const Shape shape = norm.running_mean().shape();
     if (norm.weight().defined()) {
@@ -60,9 +60,9 @@ TEST_CASE("GroupNorm, InstanceNorm, LocalResponseNorm: names, values, running st
     same(nn::InstanceNorm1d(6)(line), instance_norm(line));
     same(nn::InstanceNorm2d(6)(image), instance_norm(image));
     same(nn::InstanceNorm3d(6)(volume), instance_norm(volume));
-    const Tensor one = select(image, 0, 1), alone = nn::InstanceNorm2d(6)(one);
-    CHECK(alone.shape() == one.shape());
-    same(alone, select(instance_norm(slice(image, 0, 1, 2)), 0, 0));
+    const Tensor unbatched = select(image, 0, 1), unbatched_result = nn::InstanceNorm2d(6)(unbatched);
+    CHECK(unbatched_result.shape() == unbatched.shape());
+    same(unbatched_result, select(instance_norm(slice(image, 0, 1, 2)), 0, 0));
     nn::LocalResponseNorm local(3, 0.5, 0.5, 2);
     same(local(image), local_response_norm(image, 3, 0.5, 0.5, 2));
     CHECK(local.not_capture_safe().empty());
@@ -120,21 +120,21 @@ TEST_CASE("BatchNorm: 2, 3 and 5 axes are normalised per channel") {
 }
 
 TEST_CASE("Embedding and EmbeddingBag: options, and existing tables") {
-    const Tensor numbers = Tensor::from<std::int64_t>({4, 1, 2, 1, 4, 0}, {2, 3}), table = random_tensor({5, 3}, 1);
+    const Tensor indices = Tensor::from<std::int64_t>({4, 1, 2, 1, 4, 0}, {2, 3}), table = random_tensor({5, 3}, 1);
     nn::Embedding frozen = nn::Embedding::from_pretrained(table),
                   trained = nn::Embedding::from_pretrained(table, false);
     same(frozen.weight(), table);
-    CHECK_FALSE(frozen(numbers).requires_grad());
-    CHECK(trained(numbers).requires_grad());
+    CHECK_FALSE(frozen(indices).requires_grad());
+    CHECK(trained(indices).requires_grad());
     nn::Embedding short_rows = nn::Embedding::from_pretrained(table * 9, true, {.max_norm = 1});
-    CHECK(values(max(norm(short_rows(numbers), 2, {-1})))[0] <= 1.00001);
+    CHECK(values(max(norm(short_rows(indices), 2, {-1})))[0] <= 1.00001);
     same(table, random_tensor({5, 3}, 1));
 
     CHECK(entries(nn::EmbeddingBag(5, 2)) == "weight [5, 2]; ");
     nn::EmbeddingBag sums(5, 3, {.mode = BagMode::sum, .padding_idx = -1});
     for (const double value : values(select(sums.weight(), 0, 4))) CHECK(value == 0);
-    same(sums(numbers), embedding_bag(numbers, sums.weight(), {}, {}, {.mode = BagMode::sum, .padding_idx = 4}));
-    const Tensor row = reshape(numbers, {6}), offsets = Tensor::from<std::int64_t>({0, 4, 6}, {3}),
+    same(sums(indices), embedding_bag(indices, sums.weight(), {}, {}, {.mode = BagMode::sum, .padding_idx = 4}));
+    const Tensor row = reshape(indices, {6}), offsets = Tensor::from<std::int64_t>({0, 4, 6}, {3}),
                  weights = random_tensor({6}, 2);
     same(sums(row, offsets, weights),
          embedding_bag(row, sums.weight(), offsets, weights, {.mode = BagMode::sum, .padding_idx = 4}));
@@ -191,9 +191,9 @@ TEST_CASE("SpectralNorm: the largest singular value is 1") {
     CHECK(entries(layer) ==
           "parametrizations.weight.original [2, 2]; parametrizations.weight.0._u [2]; "
           "parametrizations.weight.0._v [2]; ");
-    std::vector<double> wanted = matrix;
-    for (double& value : wanted) value /= 3;
-    CHECK(difference(layer.weight(), wanted, {1e-5, 1e-5}) == "");
+    std::vector<double> expected = matrix;
+    for (double& value : expected) value /= 3;
+    CHECK(difference(layer.weight(), expected, {1e-5, 1e-5}) == "");
     // In evaluation mode the buffers are unchanged; in training they follow the weight.
     const auto buffers = [&] { return values(layer.named_buffers()[0].tensor); };
     layer.eval();
@@ -207,19 +207,19 @@ TEST_CASE("SpectralNorm: the largest singular value is 1") {
     layer.train();
     for (int i = 0; i < 20; ++i) (void)layer.weight();
     CHECK(buffers() != before);
-    CHECK(difference(layer.weight(), {wanted[2], wanted[3], wanted[0], wanted[1]}, {1e-5, 1e-5}) == "");
+    CHECK(difference(layer.weight(), {expected[2], expected[3], expected[0], expected[1]}, {1e-5, 1e-5}) == "");
 
     // Axis 1 of transposed convolutions; vectors; the gradient includes that of sigma.
-    nn::ConvTranspose2d turned(3, 4, 2);
-    nn::spectral_norm(turned);
-    CHECK(turned.named_buffers()[0].tensor.shape() == Shape{4});
+    nn::ConvTranspose2d transposed_conv(3, 4, 2);
+    nn::spectral_norm(transposed_conv);
+    CHECK(transposed_conv.named_buffers()[0].tensor.shape() == Shape{4});
     nn::LayerNorm rows(3);
     nn::spectral_norm(rows);
     CHECK(difference(rows.weight(), std::vector<double>(3, 1 / std::sqrt(3.0)), {1e-6, 1e-6}) == "");
     // For W with singular values a, b: d(sum of squares of W / a) has no component along W itself.
     const Tensor weight = layer.weight();
-    const Tensor slope = grad({sum(weight * weight)}, {layer.parameters()[0]})[0];
-    CHECK(values(sum(slope * layer.parameters()[0]))[0] == doctest::Approx(0).epsilon(1e-4));
+    const Tensor gradient = grad({sum(weight * weight)}, {layer.parameters()[0]})[0];
+    CHECK(values(sum(gradient * layer.parameters()[0]))[0] == doctest::Approx(0).epsilon(1e-4));
     CHECK_THROWS_AS(nn::spectral_norm(rows, "bias", {.n_power_iterations = 0}), ValueError);
 }
 
@@ -260,7 +260,7 @@ TEST_CASE("fuse_conv_bn, fuse_linear_bn: layers with the norm folded into their 
                              nn::Linear(4 * 4 * 3, 5, {.bias = bias}), nn::BatchNorm1d(5));
         const auto conv = [&](std::int64_t i) -> nn::Conv2d& { return dynamic_cast<nn::Conv2d&>(model[i]); };
         const auto norm = [&](std::int64_t i) -> nn::BatchNorm& { return dynamic_cast<nn::BatchNorm&>(model[i]); };
-        for (const std::int64_t i : {1, 4, 7}) spread(norm(i), static_cast<std::uint64_t>(10 * i));
+        for (const std::int64_t i : {1, 4, 7}) randomize_statistics(norm(i), static_cast<std::uint64_t>(10 * i));
         model.eval();
         nn::Sequential fused(nn::fuse_conv_bn(conv(0), norm(1)), nn::ReLU(), nn::fuse_conv_bn(conv(3), norm(4)),
                              nn::Flatten(), nn::fuse_linear_bn(dynamic_cast<nn::Linear&>(model[6]), norm(7)));
@@ -268,15 +268,17 @@ TEST_CASE("fuse_conv_bn, fuse_linear_bn: layers with the norm folded into their 
         CHECK(difference(fused(x), values(model(x)), allowed) == "");
         CHECK_FALSE(nn::fuse_conv_bn(conv(0), norm(1)).training());
 
-        nn::ConvTranspose2d turned(4, 6, {3, 2}, {.stride = 2, .output_padding = 1, .groups = 2, .bias = bias});
-        nn::BatchNorm2d after(6);
-        spread(after, 3);
-        after.eval();
+        nn::ConvTranspose2d transposed_conv(4, 6, {3, 2},
+                                            {.stride = 2, .output_padding = 1, .groups = 2, .bias = bias});
+        nn::BatchNorm2d norm_layer(6);
+        randomize_statistics(norm_layer, 3);
+        norm_layer.eval();
         const Tensor y = random_tensor({2, 4, 5, 3}, 2);
-        CHECK(difference(nn::fuse_conv_bn(turned, after)(y), values(after(turned(y))), allowed) == "");
+        CHECK(difference(nn::fuse_conv_bn(transposed_conv, norm_layer)(y), values(norm_layer(transposed_conv(y))),
+                         allowed) == "");
         nn::Conv1d line(4, 6, 3, {.stride = 2, .padding = 2, .dilation = 2, .groups = 2, .bias = bias});
         nn::BatchNorm1d line_norm(6);
-        spread(line_norm, 4);
+        randomize_statistics(line_norm, 4);
         line_norm.eval();
         const Tensor z = random_tensor({2, 4, 9}, 5);
         CHECK(difference(nn::fuse_conv_bn(line, line_norm)(z), values(line_norm(line(z))), allowed) == "");
@@ -284,7 +286,7 @@ TEST_CASE("fuse_conv_bn, fuse_linear_bn: layers with the norm folded into their 
         CHECK(difference(nn::fuse_conv_bn(wider, line_norm)(z), values(line_norm(wider(z))), allowed) == "");
 
         nn::BatchNorm3d volume_norm(6);
-        spread(volume_norm, 6);
+        randomize_statistics(volume_norm, 6);
         volume_norm.eval();
         nn::Conv3d volume(
             4, 6, {2, 3, 1},

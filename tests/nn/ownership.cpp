@@ -23,8 +23,8 @@ namespace {
 
 /// Its function and a pointer refer to the module itself, so it cannot be moved.
 struct Scale : nn::Layer {
-    explicit Scale(double by, std::unique_ptr<int> starts_at = nullptr)
-        : factor(by), calls(starts_at ? *starts_at : 0) {}
+    explicit Scale(double initial_factor, std::unique_ptr<int> starts_at = nullptr)
+        : factor(initial_factor), calls(starts_at ? *starts_at : 0) {}
     Scale(Scale&&) = delete;
     double factor;
     int calls;
@@ -101,7 +101,7 @@ TEST_CASE("moved-from module: calls report it") {
     nn::Sequential from(nn::Linear(5, 3), nn::ReLU());
     const nn::Sequential model(std::move(from));
     const Tensor x = random_tensor({7, 5}, 1);
-    constexpr auto* words = "Sequential: expected a module, got one that was moved from";
+    constexpr auto* message = "Sequential: expected a module, got one that was moved from";
     const std::vector<std::function<void()>> calls{
         [&] { (void)from(x); },
         [&] { (void)from.parameters(); },
@@ -127,7 +127,7 @@ TEST_CASE("moved-from module: calls report it") {
     };
     for (std::size_t i = 0; i < calls.size(); ++i) {
         CAPTURE(i);
-        CHECK_THROWS_WITH_AS(calls[i](), words, ValueError);
+        CHECK_THROWS_WITH_AS(calls[i](), message, ValueError);
     }
     CHECK(model.size() == 2);
 
@@ -137,7 +137,7 @@ TEST_CASE("moved-from module: calls report it") {
     CHECK(empty.parameters().empty());
     nn::Sequential other(std::move(empty));
     CHECK(other(x).state() == x.state());
-    CHECK_THROWS_WITH_AS((void)empty(x), words, ValueError);
+    CHECK_THROWS_WITH_AS((void)empty(x), message, ValueError);
 
     // So do layers; a moved-from layer continues to report it.
     nn::Linear linear(5, 3), second(std::move(linear));
@@ -155,7 +155,7 @@ TEST_CASE("moved-from module: calls report it") {
     // A child that was moved away is reported with its position.
     nn::Sequential outer(nn::Sequential(nn::ReLU(), nn::Linear(5, 3)), nn::Tanh());
     auto& child = dynamic_cast<nn::Linear&>(*outer.children()[0].second->children()[1].second);
-    const nn::Linear stolen(std::move(child));
+    const nn::Linear moved_child(std::move(child));
     CHECK_THROWS_WITH_AS((void)outer.parameters(), "Linear '0.1': expected a module, got one that was moved from",
                          ValueError);
     CHECK_THROWS_WITH_AS((void)outer(x), doctest::Contains("Linear: expected a module, got one that was moved from"),

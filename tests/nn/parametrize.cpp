@@ -70,39 +70,40 @@ Tensor symmetric(const Tensor& w) { return (w + transpose(w)) * 0.5; }
 }  // namespace
 
 TEST_CASE("parametrizations: a module computes with a function of the original") {
-    Mix mix;
-    const Tensor x = random_tensor({4, 3}, 2), w = mix.w;
-    CHECK(names(mix.named_parameters()) == Names{"w", "scale", "plain"});
-    CHECK(values(mix(x)) == values(matmul(x, w) * 0.5 + 0.5));
+    Mix mixed_layer;
+    const Tensor x = random_tensor({4, 3}, 2), w = mixed_layer.w;
+    CHECK(names(mixed_layer.named_parameters()) == Names{"w", "scale", "plain"});
+    CHECK(values(mixed_layer(x)) == values(matmul(x, w) * 0.5 + 0.5));
     const auto before = values(w);
-    const Symmetric& made = nn::register_parametrization(mix, "w", Symmetric());
-    CHECK(&made == mix.children()[0].second->children()[0].second->children()[0].second);
-    CHECK(names(mix.named_parameters()) == Names{"scale", "plain", "parametrizations.w.original"});
-    CHECK(names(mix.state_dict()) == names(mix.named_parameters()));
-    CHECK(mix.named_parameters()[2].tensor.state() == w.state());  // the same tensor, so that optimizers remain valid
+    const Symmetric& registered = nn::register_parametrization(mixed_layer, "w", Symmetric());
+    CHECK(&registered == mixed_layer.children()[0].second->children()[0].second->children()[0].second);
+    CHECK(names(mixed_layer.named_parameters()) == Names{"scale", "plain", "parametrizations.w.original"});
+    CHECK(names(mixed_layer.state_dict()) == names(mixed_layer.named_parameters()));
+    CHECK(mixed_layer.named_parameters()[2].tensor.state() ==
+          w.state());  // the same tensor, so that optimizers remain valid
     CHECK(values(w) == before);
-    CHECK(difference(mix(x), values(matmul(x, symmetric(w)) * 0.5 + 0.5), {1e-6, 1e-6}) == "");
-    CHECK(values(mix.w.value()) == values(symmetric(w)));
-    CHECK(nn::is_parametrized(mix));
-    CHECK(nn::is_parametrized(mix, "w"));
-    CHECK_FALSE(nn::is_parametrized(mix, "scale"));
+    CHECK(difference(mixed_layer(x), values(matmul(x, symmetric(w)) * 0.5 + 0.5), {1e-6, 1e-6}) == "");
+    CHECK(values(mixed_layer.w.value()) == values(symmetric(w)));
+    CHECK(nn::is_parametrized(mixed_layer));
+    CHECK(nn::is_parametrized(mixed_layer, "w"));
+    CHECK_FALSE(nn::is_parametrized(mixed_layer, "scale"));
     // Gradients flow to the original, symmetric like the function.
-    sum(mix(x)).backward();
+    sum(mixed_layer(x)).backward();
     const auto g = values(w.grad());
     Tensor plain = w.detach().clone().set_requires_grad();
     sum(matmul(x, symmetric(plain)) * 0.5).backward();
     CHECK(difference(g, values(plain.grad()), {1e-5, 1e-5}) == "");
     CHECK(g[1] == doctest::Approx(g[3]));
     // After removal the value remains, and the handle is the trained one again.
-    const auto value = values(mix.w.value());
-    nn::remove_parametrizations(mix, "w");
-    CHECK(names(mix.named_parameters()) == Names{"w", "scale", "plain"});
-    CHECK(values(mix.w) == value);
-    CHECK(Tensor(mix.w).state() == w.state());
+    const auto value = values(mixed_layer.w.value());
+    nn::remove_parametrizations(mixed_layer, "w");
+    CHECK(names(mixed_layer.named_parameters()) == Names{"w", "scale", "plain"});
+    CHECK(values(mixed_layer.w) == value);
+    CHECK(Tensor(mixed_layer.w).state() == w.state());
     CHECK(w.requires_grad());
     CHECK(w.is_leaf());
-    CHECK_FALSE(nn::is_parametrized(mix));
-    CHECK(mix.children().empty());
+    CHECK_FALSE(nn::is_parametrized(mixed_layer));
+    CHECK(mixed_layer.children().empty());
 }
 
 TEST_CASE("parametrizations: several in a row, one with parameters, one with a right inverse") {
@@ -171,12 +172,12 @@ TEST_CASE("parametrizations: errors name the parameter and change nothing") {
     CHECK_THROWS_AS(nn::lora(layer, "bias"), ShapeError);
     CHECK_THROWS_WITH_AS(nn::lora(layer, "weight", {.rank = 0}), "LoRA: expected a rank of at least 1, got 0",
                          ValueError);
-    Mix mix;
-    CHECK_THROWS_WITH_AS(nn::register_parametrization(mix, "plain", Scaled()),
+    Mix mixed_layer;
+    CHECK_THROWS_WITH_AS(nn::register_parametrization(mixed_layer, "plain", Scaled()),
                          "register_parametrization: expected a parameter stored as nn::Parameter, got "
                          "'plain' of Mix, which stores a Tensor",
                          ValueError);
-    nn::Linear gone(std::move(layer));
+    nn::Linear moved_layer(std::move(layer));
     CHECK_THROWS_WITH_AS(nn::weight_norm(layer), doctest::Contains("got one that was moved from"), ValueError);
 }
 
@@ -214,9 +215,9 @@ TEST_CASE("LoRA: W + alpha / rank B A with a frozen base") {
         }
         CHECK(values(base) == frozen);
         const Tensor a = parameters[2].tensor.detach(), b = parameters[3].tensor.detach();
-        const Tensor wanted = base + reshape(matmul(b, a) * 3.0, base.shape());
-        CHECK(difference(layer->parameter_value("weight"), values(wanted), {1e-6, 1e-6}) == "");
-        CHECK(values(wanted) != frozen);
+        const Tensor expected = base + reshape(matmul(b, a) * 3.0, base.shape());
+        CHECK(difference(layer->parameter_value("weight"), values(expected), {1e-6, 1e-6}) == "");
+        CHECK(values(expected) != frozen);
         // Merged.
         const auto merged = values((*layer)(x));
         nn::remove_parametrizations(*layer, "weight");
@@ -244,8 +245,8 @@ TEST_CASE("weight norm: g v / |v|, with a norm for each index of an axis") {
         std::vector<double> out(static_cast<std::size_t>(dim < 0 ? 1 : dim == 0 ? rows : columns), 0);
         for (std::int64_t i = 0; i < rows; ++i)
             for (std::int64_t j = 0; j < columns; ++j) {
-                const double one = v[static_cast<std::size_t>(i * columns + j)];
-                out[static_cast<std::size_t>(dim < 0 ? 0 : dim == 0 ? i : j)] += one * one;
+                const double element = v[static_cast<std::size_t>(i * columns + j)];
+                out[static_cast<std::size_t>(dim < 0 ? 0 : dim == 0 ? i : j)] += element * element;
             }
         for (double& output : out) output = std::sqrt(output);
         return out;
@@ -311,17 +312,17 @@ TEST_CASE("parametrizations: second-order gradients") {
             const auto at = values(trained[t]);
             const auto got = values(second[t]);
             for (std::size_t i = 0; i < at.size(); ++i) {
-                const auto moved = [&](double by) {
-                    auto there = at;
-                    there[i] += by;
+                const auto loss_at = [&](double step) {
+                    auto shifted = at;
+                    shifted[i] += step;
                     {
                         const NoGrad no_grad;
-                        Tensor(trained[t]).copy_(tensor(there, trained[t].shape(), DType::f64));
+                        Tensor(trained[t]).copy_(tensor(shifted, trained[t].shape(), DType::f64));
                     }
                     return penalty(false).item<double>();
                 };
-                const double numeric = (moved(1e-6) - moved(-1e-6)) / 2e-6;
-                (void)moved(0);
+                const double numeric = (loss_at(1e-6) - loss_at(-1e-6)) / 2e-6;
+                (void)loss_at(0);
                 CHECK(got[i] == doctest::Approx(numeric).epsilon(1e-5));
             }
         }
@@ -436,11 +437,11 @@ TEST_CASE("parametrizations: a summary counts the layer once, and observers do n
     CHECK(table.find("LoRA") == std::string::npos);
     CHECK(table.find("Linear") != std::string::npos);
     CHECK(table.find(" 29 ") != std::string::npos);  // 12 + 3 + 8 + 6
-    std::vector<std::string> seen;
+    std::vector<std::string> observed;
     const nn::ObserveCalls observe(
-        [&](const std::string& path, const auto&, const auto&, const auto&) { seen.push_back(path); });
+        [&](const std::string& path, const auto&, const auto&, const auto&) { observed.push_back(path); });
     (void)model(ones({2, 4}));
-    CHECK(seen == std::vector<std::string>{"Sequential/0", "Sequential/1", "Sequential"});
+    CHECK(observed == std::vector<std::string>{"Sequential/0", "Sequential/1", "Sequential"});
     struct Failing : nn::Layer {
         bool fails = false;
         Tensor forward(Tensor w) override {

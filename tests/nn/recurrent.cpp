@@ -20,9 +20,9 @@ using test::values;
 
 namespace {
 
-Tensor named(nn::Module& module, const std::string& name) {
-    for (const auto& [own, tensor] : module.named_parameters())
-        if (own == name) return tensor;
+Tensor parameter_of(nn::Module& module, const std::string& name) {
+    for (const auto& [parameter_name, tensor] : module.named_parameters())
+        if (parameter_name == name) return tensor;
     FAIL("no parameter " << name);
     return {};
 }
@@ -40,27 +40,27 @@ TEST_CASE("LSTM: two bidirectional layers match composed layers") {
                                             "bias_ih_l1_reverse", "bias_hh_l1_reverse"});
     const Tensor x = random_tensor({4, 2, 3}, 1), h = random_tensor({4, 2, 5}, 2), c = random_tensor({4, 2, 5}, 3),
                  lengths = Tensor::from(std::vector<std::int64_t>{3, 4}, {2});
-    const LstmSequence made = model(x, {h, c}, lengths);
+    const LstmSequence result = model(x, {h, c}, lengths);
     Tensor in = x;
     std::vector<Tensor> hidden, cells;
     for (int layer = 0; layer < 2; ++layer) {
-        std::vector<Tensor> ways;
+        std::vector<Tensor> directions;
         for (int direction = 0; direction < 2; ++direction) {
             const std::string end = "_l" + std::to_string(layer) + (direction == 1 ? "_reverse" : "");
             const int part = 2 * layer + direction;
-            const LstmSequence one =
-                lstm(in, {select(h, 0, part), select(c, 0, part)}, named(model, "weight_ih" + end),
-                     named(model, "weight_hh" + end), named(model, "bias_ih" + end), named(model, "bias_hh" + end),
-                     {.sequence = {.reverse = direction == 1, .lengths = lengths}});
-            ways.push_back(one.y);
-            hidden.push_back(one.state.hidden);
-            cells.push_back(one.state.cell);
+            const LstmSequence layer_output = lstm(
+                in, {select(h, 0, part), select(c, 0, part)}, parameter_of(model, "weight_ih" + end),
+                parameter_of(model, "weight_hh" + end), parameter_of(model, "bias_ih" + end),
+                parameter_of(model, "bias_hh" + end), {.sequence = {.reverse = direction == 1, .lengths = lengths}});
+            directions.push_back(layer_output.y);
+            hidden.push_back(layer_output.state.hidden);
+            cells.push_back(layer_output.state.cell);
         }
-        in = concat(ways, -1);
+        in = concat(directions, -1);
     }
-    CHECK(difference(made.y, values(in), {1e-6, 1e-6}) == "");
-    CHECK(difference(made.state.hidden, values(stack(hidden, 0)), {1e-6, 1e-6}) == "");
-    CHECK(difference(made.state.cell, values(stack(cells, 0)), {1e-6, 1e-6}) == "");
+    CHECK(difference(result.y, values(in), {1e-6, 1e-6}) == "");
+    CHECK(difference(result.state.hidden, values(stack(hidden, 0)), {1e-6, 1e-6}) == "");
+    CHECK(difference(result.state.cell, values(stack(cells, 0)), {1e-6, 1e-6}) == "");
     // The default state is zeros, one sequence needs no axis N, and the batch may come first.
     const LstmSequence plain = model(x), zero = model(x, {zeros({4, 2, 5}), zeros({4, 2, 5})});
     CHECK(values(plain.y) == values(zero.y));
@@ -74,18 +74,18 @@ TEST_CASE("GRU and RNN: batch first, dropout, errors") {
     nn::GRU gru(3, 5, {.num_layers = 2, .batch_first = true, .dropout = 0.5});
     gru.eval();
     const Tensor x = random_tensor({2, 4, 3}, 1);
-    const RecurrentSequence made = gru(x);
-    CHECK(made.y.shape() == Shape{2, 4, 5});
-    CHECK(made.hidden.shape() == Shape{2, 2, 5});
-    CHECK(difference(select(made.y, 1, 3), values(select(made.hidden, 0, 1)), {1e-6, 1e-6}) == "");
+    const RecurrentSequence result = gru(x);
+    CHECK(result.y.shape() == Shape{2, 4, 5});
+    CHECK(result.hidden.shape() == Shape{2, 2, 5});
+    CHECK(difference(select(result.y, 1, 3), values(select(result.hidden, 0, 1)), {1e-6, 1e-6}) == "");
     gru.train();
-    CHECK(values(gru(x).y) != values(made.y));
+    CHECK(values(gru(x).y) != values(result.y));
     nn::RNN rnn(3, 5, {.nonlinearity = RnnNonlinearity::relu, .bias = false});
     CHECK(rnn.parameters().size() == 2);
     for (const double value : values(rnn(transpose(x, 0, 1)).y)) CHECK(value >= 0);
     nn::LSTM projected(3, 5, {.proj_size = 2});
     CHECK(projected(transpose(x, 0, 1)).y.shape() == Shape{4, 2, 2});
-    CHECK(named(projected, "weight_hr_l0").shape() == Shape{2, 5});
+    CHECK(parameter_of(projected, "weight_hr_l0").shape() == Shape{2, 5});
     CHECK_THROWS_AS(nn::LSTM(3, 5, {.proj_size = 5}), ValueError);
     CHECK_THROWS_AS(nn::GRU(0, 5), ValueError);
     CHECK_THROWS_AS(nn::GRU(3, 5, {.num_layers = 0}), ValueError);
@@ -98,12 +98,12 @@ TEST_CASE("GRU and RNN: batch first, dropout, errors") {
     CHECK(values(gru_cell(select(x, 1, 0))) == values(gru_cell(select(x, 1, 0), zeros({2, 5}))));
     CHECK(rnn_cell(select(x, 1, 0), random_tensor({2, 5}, 3)).shape() == Shape{2, 5});
     // Without the axis N.
-    const Tensor one = select(select(x, 1, 0), 0, 1), before = random_tensor({2, 5}, 4);
+    const Tensor unbatched = select(select(x, 1, 0), 0, 1), before = random_tensor({2, 5}, 4);
     nn::LSTMCell lstm_cell(3, 5);
-    CHECK(difference(rnn_cell(one, select(before, 0, 1)), values(select(rnn_cell(select(x, 1, 0), before), 0, 1)),
+    CHECK(difference(rnn_cell(unbatched, select(before, 0, 1)), values(select(rnn_cell(select(x, 1, 0), before), 0, 1)),
                      {1e-6, 1e-6}) == "");
-    CHECK(difference(gru_cell(one), values(select(gru_cell(select(x, 1, 0)), 0, 1)), {1e-6, 1e-6}) == "");
-    const LstmState single = lstm_cell(one, {select(before, 0, 1), Tensor()}),
+    CHECK(difference(gru_cell(unbatched), values(select(gru_cell(select(x, 1, 0)), 0, 1)), {1e-6, 1e-6}) == "");
+    const LstmState single = lstm_cell(unbatched, {select(before, 0, 1), Tensor()}),
                     rows = lstm_cell(select(x, 1, 0), {before, Tensor()});
     CHECK(difference(single.hidden, values(select(rows.hidden, 0, 1)), {1e-6, 1e-6}) == "");
     CHECK(difference(single.cell, values(select(rows.cell, 0, 1)), {1e-6, 1e-6}) == "");
@@ -122,11 +122,11 @@ TEST_CASE("LSTM: learns to output the first token") {
     double loss = 0;
     for (int step = 0; step < 150; ++step) {
         const Tensor tokens = randint(0, 4, {8, 32});
-        const Tensor of_step = cross_entropy(net(one_hot(tokens, 4).to(DType::f32)), select(tokens, 0, 0));
-        of_step.backward();
+        const Tensor step_loss = cross_entropy(net(one_hot(tokens, 4).to(DType::f32)), select(tokens, 0, 0));
+        step_loss.backward();
         optimizer.step();
         optimizer.zero_grad();
-        if (step == 149) loss = of_step.item<float>();
+        if (step == 149) loss = step_loss.item<float>();
     }
     CHECK(loss < 0.3);  // ln 4 = 1.39 without memory
 }

@@ -35,7 +35,7 @@ struct Decoder : nn::Layer {
 struct Autoencoder : nn::Layer {
     nn::Linear& encoder = add("encoder", nn::Linear(kInputs, kHidden, {.bias = false}));
     Decoder& decoder = add("decoder", Decoder(encoder.weight()));
-    Tensor again = buffer("mean", decoder.mean);
+    Tensor shared_mean = buffer("mean", decoder.mean);
 
     Tensor forward(Tensor x) override { return decoder(encoder(x)); }
     std::string type_name() const override { return "Autoencoder"; }
@@ -61,14 +61,14 @@ Matrix transposed(const Matrix& a) {
         for (std::size_t j = 0; j < a[0].size(); ++j) out[j][i] = a[i][j];
     return out;
 }
-std::vector<double> flat(const Matrix& a) {
+std::vector<double> flattened(const Matrix& a) {
     std::vector<double> out;
     for (const auto& row : a) out.insert(out.end(), row.begin(), row.end());
     return out;
 }
 
 /// One step of gradient descent on |x W^T W - x|^2 in double: its gradient is 2 W (x^T e + e^T x).
-Matrix descended(const Matrix& w, const Matrix& x, double rate) {
+Matrix gradient_step(const Matrix& w, const Matrix& x, double rate) {
     Matrix e = product(product(x, transposed(w)), w);
     for (std::size_t i = 0; i < e.size(); ++i)
         for (std::size_t j = 0; j < e[0].size(); ++j) e[i][j] -= x[i][j];
@@ -112,14 +112,14 @@ TEST_CASE("tied weights: counted once, named twice") {
 TEST_CASE("tied weights: trained by both uses") {
     Autoencoder model;
     const Tensor x = random_tensor({7, kInputs}, 1);
-    Matrix wanted = matrix(values(model.encoder.weight()), kInputs);
+    Matrix expected = matrix(values(model.encoder.weight()), kInputs);
     optim::SGD optimizer(model.parameters(), {.lr = 0.01});
     for (int step = 0; step < 5; ++step) {
         optimizer.zero_grad();
         sum(square(model(x) - x)).backward();
         optimizer.step();
-        wanted = descended(wanted, matrix(values(x), kInputs), 0.01);
-        CHECK(difference(model.encoder.weight(), flat(wanted), {1e-5, 1e-5}) == "");
+        expected = gradient_step(expected, matrix(values(x), kInputs), 0.01);
+        CHECK(difference(model.encoder.weight(), flattened(expected), {1e-5, 1e-5}) == "");
         CHECK(model.decoder.weight.state() == model.encoder.weight().state());
     }
     // Other functions over all parameters also use it once.
@@ -142,10 +142,10 @@ TEST_CASE("tied weights: saved and loaded under both names") {
     const TempFolder folder;
     Autoencoder a, b;
     const Tensor x = random_tensor({7, kInputs}, 2);
-    const auto wanted = values(a(x));
-    CHECK(values(b(x)) != wanted);
+    const auto expected = values(a(x));
+    CHECK(values(b(x)) != expected);
     b.load_state_dict(a.state_dict());
-    CHECK(values(b(x)) == wanted);
+    CHECK(values(b(x)) == expected);
     CHECK(b.decoder.weight.state() == b.encoder.weight().state());
 
     io::save(folder / "tied.safetensors", a.state_dict());
@@ -153,19 +153,19 @@ TEST_CASE("tied weights: saved and loaded under both names") {
     CHECK(loaded.size() == 4);
     Autoencoder c;
     c.load_state_dict(loaded);
-    CHECK(values(c(x)) == wanted);
+    CHECK(values(c(x)) == expected);
     CHECK(values(c.decoder.weight) == values(a.encoder.weight()));
     CHECK(c.parameters().size() == 1);
     auto one_name = loaded;
     std::erase_if(one_name, [](const NamedTensor& tensor) { return tensor.name == "decoder.weight"; });
     Autoencoder d;
     d.load_state_dict(one_name);  // files of other libraries have either name
-    CHECK(values(d(x)) == wanted);
+    CHECK(values(d(x)) == expected);
     auto other_name = loaded;
     std::erase_if(other_name, [](const NamedTensor& item) { return item.name == "encoder.weight"; });
     Autoencoder e;
     e.load_state_dict(other_name);
-    CHECK(values(e(x)) == wanted);
+    CHECK(values(e(x)) == expected);
     std::erase_if(other_name, [](const NamedTensor& element) { return element.name == "decoder.weight"; });
     CHECK_THROWS_WITH_AS(e.load_state_dict(other_name), doctest::Contains("missing: [encoder.weight, decoder.weight]"),
                          ValueError);
@@ -179,7 +179,7 @@ TEST_CASE("tied weights: saved and loaded under both names") {
             "load_state_dict: expected the same values for 'encoder.weight' and 'decoder.weight', which "
             "are one tensor here, got different ones",
             ValueError);
-    CHECK(values(d(x)) == wanted);
+    CHECK(values(d(x)) == expected);
     // NaN equals itself: bits are compared.
     auto broken = loaded;
     for (auto& [name, tensor] : broken)
@@ -192,7 +192,7 @@ TEST_CASE("tied weights: saved and loaded under both names") {
     CHECK(c.decoder.weight.dtype() == DType::f16);
     c.to(DType::f32);
     CHECK(c.decoder.weight.state() == c.encoder.weight().state());
-    CHECK(difference(c(x), wanted, {1e-2, 1e-2}) == "");
+    CHECK(difference(c(x), expected, {1e-2, 1e-2}) == "");
     sum(c(x)).backward();
     CHECK(c.encoder.weight().grad().defined());
     c.zero_grad();

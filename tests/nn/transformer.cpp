@@ -38,7 +38,7 @@ std::map<std::string, Tensor> parameters_of(const nn::Module& module) {
 
 /// Replaces all initial values, including biases.
 template <class M>
-M drawn(M module) {
+M randomized(M module) {
     std::uint64_t seed = 70;
     const NoGrad no_grad;
     for (const auto& [name, tensor] : module.named_parameters()) {
@@ -69,26 +69,26 @@ struct Sizes {
 /// `hidden(n, head, i, j)` is added to a score.
 template <class Hidden>
 std::pair<Values, Values> attended(const Sizes& s, const Values& q, const Values& k, const Values& v, Hidden hidden) {
-    const std::int64_t each = s.width / s.heads;
+    const std::int64_t head_width = s.width / s.heads;
     Values out(static_cast<std::size_t>(s.batch * s.queries * s.width)), weights;
     for (std::int64_t n = 0; n < s.batch; ++n)
         for (std::int64_t head = 0; head < s.heads; ++head)
             for (std::int64_t i = 0; i < s.queries; ++i) {
                 Values scores;
-                double most = -1e300, total = 0;
+                double largest = -1e300, total = 0;
                 for (std::int64_t j = 0; j < s.keys; ++j) {
                     double score = 0;
-                    for (std::int64_t d = head * each; d < (head + 1) * each; ++d)
+                    for (std::int64_t d = head * head_width; d < (head + 1) * head_width; ++d)
                         score += q[static_cast<std::size_t>((n * s.queries + i) * s.width + d)] *
                                  k[static_cast<std::size_t>((n * s.keys + j) * s.width + d)];
-                    scores.push_back(score / std::sqrt(static_cast<double>(each)) + hidden(n, head, i, j));
-                    most = std::max(most, scores.back());
+                    scores.push_back(score / std::sqrt(static_cast<double>(head_width)) + hidden(n, head, i, j));
+                    largest = std::max(largest, scores.back());
                 }
-                for (double& score : scores) total += score = std::exp(score - most);
+                for (double& score : scores) total += score = std::exp(score - largest);
                 for (std::int64_t j = 0; j < s.keys; ++j) {
                     const double weight = scores[static_cast<std::size_t>(j)] / total;
                     weights.push_back(weight);
-                    for (std::int64_t d = head * each; d < (head + 1) * each; ++d)
+                    for (std::int64_t d = head * head_width; d < (head + 1) * head_width; ++d)
                         out[static_cast<std::size_t>((n * s.queries + i) * s.width + d)] +=
                             weight * v[static_cast<std::size_t>((n * s.keys + j) * s.width + d)];
                 }
@@ -96,8 +96,8 @@ std::pair<Values, Values> attended(const Sizes& s, const Values& q, const Values
     return {out, weights};
 }
 
-Tensor by_function(const std::map<std::string, Tensor>& p, const std::string& name, const Tensor& query,
-                   const Tensor& memory, std::int64_t heads, bool causal) {
+Tensor functional(const std::map<std::string, Tensor>& p, const std::string& name, const Tensor& query,
+                  const Tensor& memory, std::int64_t heads, bool causal) {
     const Tensor w = p.at(name + ".in_proj_weight"), b = p.at(name + ".in_proj_bias");
     const std::int64_t width = query.size(2);
     const auto part = [&](const Tensor& x, std::int64_t i) {
@@ -133,25 +133,25 @@ TEST_CASE("multi-head attention: names are PyTorch's") {
 TEST_CASE("multi-head attention: values match plain C++ with every mask") {
     const Sizes s{2, 5, 7, 6, 2, 4, 3};
     enum class Kind { plain, causal, mask, head_masks, added, padding, both, mixed };
-    for (const bool own : {false, true})  // separate weights, and self-attention with packed ones
+    for (const bool packed : {false, true})  // separate weights, and self-attention with packed ones
         for (const Kind kind : {Kind::plain, Kind::causal, Kind::mask, Kind::head_masks, Kind::added, Kind::padding,
                                 Kind::both, Kind::mixed})
             for (const bool batch_first : {false, true}) {
-                CAPTURE(own);
+                CAPTURE(packed);
                 CAPTURE(static_cast<int>(kind));
                 CAPTURE(batch_first);
-                Sizes now = s;
-                if (own) now.keys = s.queries, now.kdim = now.vdim = s.width;
+                Sizes sizes = s;
+                if (packed) sizes.keys = s.queries, sizes.kdim = sizes.vdim = s.width;
                 nn::MultiheadAttentionOptions options{.batch_first = batch_first};
-                if (!own) options.kdim = now.kdim, options.vdim = now.vdim;
-                nn::MultiheadAttention attention = drawn(nn::MultiheadAttention(s.width, s.heads, options));
+                if (!packed) options.kdim = sizes.kdim, options.vdim = sizes.vdim;
+                nn::MultiheadAttention attention = randomized(nn::MultiheadAttention(s.width, s.heads, options));
                 const Tensor q = random_tensor({s.batch, s.queries, s.width}, 1),
-                             k = own ? q : random_tensor({s.batch, now.keys, now.kdim}, 2),
-                             v = own ? q : random_tensor({s.batch, now.keys, now.vdim}, 3);
+                             k = packed ? q : random_tensor({s.batch, sizes.keys, sizes.kdim}, 2),
+                             v = packed ? q : random_tensor({s.batch, sizes.keys, sizes.vdim}, 3);
                 const Tensor mask = kind == Kind::head_masks
-                                        ? random_tensor({s.batch * s.heads, s.queries, now.keys}, 4)
-                                        : random_tensor({s.queries, now.keys}, 4);
-                const Tensor padding = random_tensor({s.batch, now.keys}, 5);
+                                        ? random_tensor({s.batch * s.heads, s.queries, sizes.keys}, 4)
+                                        : random_tensor({s.queries, sizes.keys}, 4);
+                const Tensor padding = random_tensor({s.batch, sizes.keys}, 5);
                 nn::AttentionMasks masks;
                 masks.is_causal = kind == Kind::causal;
                 const bool masked = kind == Kind::mask || kind == Kind::head_masks || kind == Kind::both;
@@ -159,50 +159,51 @@ TEST_CASE("multi-head attention: values match plain C++ with every mask") {
                 if (kind == Kind::added || kind == Kind::mixed) masks.attn_mask = mask;
                 if (kind == Kind::padding || kind == Kind::both || kind == Kind::mixed)
                     masks.key_padding_mask = padding > 0.4;
-                const Values m = values(mask), pad = values(padding);
+                const Values m = values(mask), padding_values = values(padding);
                 auto p = parameters_of(attention);
                 const auto part = [&](const Tensor& x, std::int64_t i, const char* name, std::int64_t in) {
-                    const Values weight = values(own ? p["in_proj_weight"] : p[name]);
+                    const Values weight = values(packed ? p["in_proj_weight"] : p[name]);
                     Values bias = values(p["in_proj_bias"]);
-                    if (!own) bias = Values(bias.begin() + i * s.width, bias.begin() + (i + 1) * s.width);
+                    if (!packed) bias = Values(bias.begin() + i * s.width, bias.begin() + (i + 1) * s.width);
                     return projected(values(x), x.size(0) * x.size(1), weight, bias, in, s.width,
-                                     own ? i * s.width : 0);
+                                     packed ? i * s.width : 0);
                 };
                 const auto [y, weights] = attended(
-                    now, part(q, 0, "q_proj_weight", s.width), part(k, 1, "k_proj_weight", now.kdim),
-                    part(v, 2, "v_proj_weight", now.vdim),
+                    sizes, part(q, 0, "q_proj_weight", s.width), part(k, 1, "k_proj_weight", sizes.kdim),
+                    part(v, 2, "v_proj_weight", sizes.vdim),
                     [&](std::int64_t n, std::int64_t head, std::int64_t i, std::int64_t j) {
                         const std::int64_t row = kind == Kind::head_masks ? (n * s.heads + head) * s.queries + i : i;
-                        const double one = m[static_cast<std::size_t>(row * now.keys + j)];
+                        const double element = m[static_cast<std::size_t>(row * sizes.keys + j)];
                         double hidden = 0;
-                        if (masked && one > 0.3) hidden = -1e4;
-                        if (kind == Kind::added || kind == Kind::mixed) hidden += one;
-                        if (masks.key_padding_mask.defined() && pad[static_cast<std::size_t>(n * now.keys + j)] > 0.4)
+                        if (masked && element > 0.3) hidden = -1e4;
+                        if (kind == Kind::added || kind == Kind::mixed) hidden += element;
+                        if (masks.key_padding_mask.defined() &&
+                            padding_values[static_cast<std::size_t>(n * sizes.keys + j)] > 0.4)
                             hidden = -1e4;
                         return kind == Kind::causal && j > i ? -1e4 : hidden;
                     });
-                const Values wanted = projected(y, s.batch * s.queries, values(p["out_proj.weight"]),
-                                                values(p["out_proj.bias"]), s.width, s.width, 0);
-                const auto laid = [&](const Tensor& x) { return batch_first ? x : transpose(x, 0, 1); };
-                const Tensor got =
-                    own ? attention(laid(q), {}, {}, masks) : attention(laid(q), laid(k), laid(v), masks);
-                CHECK(difference(laid(got), wanted, {1e-5, 1e-5}) == "");
-                CHECK(difference(attention.weights(laid(q), own ? Tensor() : laid(k), masks), weights, {1e-5, 1e-5}) ==
-                      "");
+                const Values expected = projected(y, s.batch * s.queries, values(p["out_proj.weight"]),
+                                                  values(p["out_proj.bias"]), s.width, s.width, 0);
+                const auto in_layout = [&](const Tensor& x) { return batch_first ? x : transpose(x, 0, 1); };
+                const Tensor got = packed ? attention(in_layout(q), {}, {}, masks)
+                                          : attention(in_layout(q), in_layout(k), in_layout(v), masks);
+                CHECK(difference(in_layout(got), expected, {1e-5, 1e-5}) == "");
+                CHECK(difference(attention.weights(in_layout(q), packed ? Tensor() : in_layout(k), masks), weights,
+                                 {1e-5, 1e-5}) == "");
             }
 }
 
 TEST_CASE("multi-head attention: unbatched input, dropout only in training, and shape errors") {
-    nn::MultiheadAttention attention = drawn(nn::MultiheadAttention(8, 4, {.dropout = 0.5, .batch_first = true}));
-    const Tensor x = random_tensor({1, 6, 8}, 1), one = select(x, 0, 0);
+    nn::MultiheadAttention attention = randomized(nn::MultiheadAttention(8, 4, {.dropout = 0.5, .batch_first = true}));
+    const Tensor x = random_tensor({1, 6, 8}, 1), unbatched = select(x, 0, 0);
     attention.eval();
-    CHECK(values(attention(one)) == values(attention(x)));
+    CHECK(values(attention(unbatched)) == values(attention(x)));
     CHECK(values(attention(x)) == values(attention(x)));
     attention.train();
     CHECK(values(attention(x)) != values(attention(x)));
     CHECK_THROWS_AS(nn::MultiheadAttention(8, 3), ValueError);
     CHECK_THROWS_AS(nn::MultiheadAttention(8, 2, {.dropout = 2}), ValueError);
-    CHECK_THROWS_AS((void)attention(x, one), ShapeError);
+    CHECK_THROWS_AS((void)attention(x, unbatched), ShapeError);
     CHECK_THROWS_AS((void)attention(random_tensor({8}, 1)), ShapeError);
     CHECK_THROWS_AS((void)attention(x, {}, {}, {.attn_mask = zeros({5, 6})}), ShapeError);
     CHECK_THROWS_AS((void)attention(x, {}, {}, {.key_padding_mask = zeros({2, 6})}), ShapeError);
@@ -220,28 +221,28 @@ TEST_CASE("transformer layers: encoder and decoder, pre-norm and post-norm") {
         const Tensor x = random_tensor({2, 5, 6}, 1), memory = random_tensor({2, 4, 6}, 2);
         const auto block = [&](const std::map<std::string, Tensor>& p, const char* norm, const Tensor& in,
                                const auto& part) {
-            const auto normalised = [&](const Tensor& of) {
-                return layer_norm(of, {6}, p.at(std::string(norm) + ".weight"), p.at(std::string(norm) + ".bias"),
+            const auto normalised = [&](const Tensor& input) {
+                return layer_norm(input, {6}, p.at(std::string(norm) + ".weight"), p.at(std::string(norm) + ".bias"),
                                   1e-3);
             };
             return norm_first ? in + part(normalised(in)) : normalised(in + part(in));
         };
-        nn::TransformerEncoderLayer encoder = drawn(nn::TransformerEncoderLayer(6, 2, options));
+        nn::TransformerEncoderLayer encoder = randomized(nn::TransformerEncoderLayer(6, 2, options));
         encoder.eval();
         const auto e = parameters_of(encoder);
-        Tensor wanted =
-            block(e, "norm1", x, [&](const Tensor& in) { return by_function(e, "self_attn", in, in, 2, true); });
-        wanted = block(e, "norm2", wanted, [&](const Tensor& in) { return fed_forward(e, in); });
-        CHECK(difference(encoder(x, {.is_causal = true}), values(wanted), {1e-5, 1e-5}) == "");
+        Tensor expected =
+            block(e, "norm1", x, [&](const Tensor& in) { return functional(e, "self_attn", in, in, 2, true); });
+        expected = block(e, "norm2", expected, [&](const Tensor& in) { return fed_forward(e, in); });
+        CHECK(difference(encoder(x, {.is_causal = true}), values(expected), {1e-5, 1e-5}) == "");
 
-        nn::TransformerDecoderLayer decoder = drawn(nn::TransformerDecoderLayer(6, 3, options));
+        nn::TransformerDecoderLayer decoder = randomized(nn::TransformerDecoderLayer(6, 3, options));
         decoder.eval();
         const auto d = parameters_of(decoder);
-        wanted = block(d, "norm1", x, [&](const Tensor& in) { return by_function(d, "self_attn", in, in, 3, true); });
-        wanted = block(d, "norm2", wanted,
-                       [&](const Tensor& in) { return by_function(d, "multihead_attn", in, memory, 3, false); });
-        wanted = block(d, "norm3", wanted, [&](const Tensor& in) { return fed_forward(d, in); });
-        CHECK(difference(decoder(x, memory, {.is_causal = true}), values(wanted), {1e-5, 1e-5}) == "");
+        expected = block(d, "norm1", x, [&](const Tensor& in) { return functional(d, "self_attn", in, in, 3, true); });
+        expected = block(d, "norm2", expected,
+                         [&](const Tensor& in) { return functional(d, "multihead_attn", in, memory, 3, false); });
+        expected = block(d, "norm3", expected, [&](const Tensor& in) { return fed_forward(d, in); });
+        CHECK(difference(decoder(x, memory, {.is_causal = true}), values(expected), {1e-5, 1e-5}) == "");
         decoder.train();
         CHECK(values(decoder(x, memory)) != values(decoder(x, memory)));
     }
@@ -258,17 +259,17 @@ TEST_CASE("transformer: encoder and decoder learn to reverse sequences") {
     std::vector<Tensor> all;
     for (const nn::Module* module : std::initializer_list<const nn::Module*>{&embedding, &encoder, &decoder, &head})
         for (const Tensor& parameter : module->parameters()) all.push_back(parameter);
-    const Tensor places = normal({length, width}).set_requires_grad();
-    all.push_back(places);
+    const Tensor positions = normal({length, width}).set_requires_grad();
+    all.push_back(positions);
     optim::Adam optimizer(all, {.lr = 0.01});
     float loss = 0;
     for (int step = 0; step < 150; ++step) {
-        const Tensor text = randint(0, tokens, {32, length}), turned = flip(text, {1});
-        const Tensor memory = encoder(embedding(text) + places);
+        const Tensor text = randint(0, tokens, {32, length}), reversed = flip(text, {1});
+        const Tensor memory = encoder(embedding(text) + positions);
         // Each position gets the token before it.
-        const Tensor before = concat({zeros({32, 1}, {DType::i64}), slice(turned, 1, 0, length - 1)}, 1);
-        const Tensor scores = head(decoder(embedding(before) + places, memory, {.is_causal = true}));
-        const Tensor missed = cross_entropy(reshape(scores, {-1, tokens}), flatten(turned, 0));
+        const Tensor before = concat({zeros({32, 1}, {DType::i64}), slice(reversed, 1, 0, length - 1)}, 1);
+        const Tensor scores = head(decoder(embedding(before) + positions, memory, {.is_causal = true}));
+        const Tensor missed = cross_entropy(reshape(scores, {-1, tokens}), flatten(reversed, 0));
         optimizer.zero_grad();
         missed.backward();
         optimizer.step();

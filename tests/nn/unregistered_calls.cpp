@@ -99,7 +99,7 @@ TEST_CASE("unregistered calls: a class is reported a few times at most") {
         for (int i = 0; i < 20; ++i) Plain<2>()(input());
     });
     std::size_t lines = 0;
-    for (const char each : text) lines += each == '\n' ? 1 : 0;
+    for (const char character : text) lines += character == '\n' ? 1 : 0;
     CHECK(lines >= 1);
     CHECK(lines <= 4);
 }

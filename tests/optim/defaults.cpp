@@ -44,16 +44,16 @@ double stepped() {
 void check_uniform(const Tensor& tensor, double bound) {
     const auto values = test::values(tensor);
     REQUIRE(values.size() >= 1000);
-    double least = values[0], most = values[0], squares = 0;
+    double lowest = values[0], highest = values[0], squares = 0;
     for (const double value : values) {
-        least = std::min(least, value);
-        most = std::max(most, value);
+        lowest = std::min(lowest, value);
+        highest = std::max(highest, value);
         squares += value * value;
     }
-    CHECK(most <= bound);
-    CHECK(least >= -bound);
-    CHECK(most > 0.98 * bound);
-    CHECK(least < -0.98 * bound);
+    CHECK(highest <= bound);
+    CHECK(lowest >= -bound);
+    CHECK(highest > 0.98 * bound);
+    CHECK(lowest < -0.98 * bound);
     CHECK(squares / static_cast<double>(values.size()) / (bound * bound / 3) == doctest::Approx(1).epsilon(0.1));
 }
 
@@ -185,13 +185,13 @@ TEST_CASE("defaults: layers match PyTorch") {
     CHECK(nn::Flatten()(zeros({2, 3, 4})).shape() == Shape{2, 12});
     CHECK(test::values(nn::Softmax()(zeros({2, 4})))[0] == doctest::Approx(0.25));
     // Dropout(p=0.5): half of the elements are dropped, the others are doubled
-    double kept = 0;
+    double sum_of_kept = 0;
     manual_seed(3);
     for (const double value : test::values(nn::Dropout()(ones({10000})))) {
         CHECK_UNARY(value == 0 || value == 2);
-        kept += value;
+        sum_of_kept += value;
     }
-    CHECK(kept / 20000 == doctest::Approx(0.5).epsilon(0.04));
+    CHECK(sum_of_kept / 20000 == doctest::Approx(0.5).epsilon(0.04));
 }
 
 TEST_CASE("defaults: initial weights and biases match PyTorch: kaiming_uniform_(a=sqrt(5)), and +-1 / sqrt(fan_in)") {
@@ -210,7 +210,7 @@ TEST_CASE("defaults: initial weights and biases match PyTorch: kaiming_uniform_(
     CHECK(deviation(nn::normal_(zeros({200, 100}))) == doctest::Approx(1).epsilon(0.03));
     CHECK(deviation(nn::kaiming_normal_(zeros({200, 100}))) == doctest::Approx(std::sqrt(2 / 100.0)).epsilon(0.03));
     CHECK(deviation(nn::xavier_normal_(zeros({200, 100}))) == doctest::Approx(std::sqrt(2 / 300.0)).epsilon(0.03));
-    const Tensor cut = nn::truncated_normal_(zeros({5000}));
-    CHECK(max(abs(cut)).item<float>() <= 2);
-    CHECK(max(abs(cut)).item<float>() > 1.9);
+    const Tensor truncated = nn::truncated_normal_(zeros({5000}));
+    CHECK(max(abs(truncated)).item<float>() <= 2);
+    CHECK(max(abs(truncated)).item<float>() > 1.9);
 }

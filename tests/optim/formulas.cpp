@@ -38,9 +38,9 @@ struct Case {
 };
 
 template <class Optimizer, class Options>
-auto maker(const Options& with) {
-    return [with](const std::vector<Tensor>& parameters) -> std::unique_ptr<optim::Optimizer> {
-        return std::make_unique<Optimizer>(parameters, with);
+auto maker(const Options& options) {
+    return [options](const std::vector<Tensor>& parameters) -> std::unique_ptr<optim::Optimizer> {
+        return std::make_unique<Optimizer>(parameters, options);
     };
 }
 
@@ -160,12 +160,12 @@ TEST_CASE("optimizers: every formula with every setting, in f32 and f64") {
             CAPTURE(test_case.name);
             CAPTURE(name_of(dtype));
             std::vector<Tensor> parameters;
-            std::vector<std::vector<double>> wanted;
-            std::vector<std::vector<Slots>> kept;
+            std::vector<std::vector<double>> expected;
+            std::vector<std::vector<Slots>> states;
             for (std::size_t i = 0; i < shapes().size(); ++i) {
                 parameters.push_back(test::random_tensor(shapes()[i], i + 1, dtype).set_requires_grad());
-                wanted.push_back(values(parameters.back()));
-                kept.emplace_back(wanted.back().size(), Slots{test_case.initial, 0, 0});
+                expected.push_back(values(parameters.back()));
+                states.emplace_back(expected.back().size(), Slots{test_case.initial, 0, 0});
             }
             const auto optimizer = test_case.make(parameters);
             for (int t = 1; t <= 9; ++t) {  // RAdam begins to divide in the sixth step
@@ -174,13 +174,13 @@ TEST_CASE("optimizers: every formula with every setting, in f32 and f64") {
                     parameters[i].set_grad(g);
                     const auto gradient = values(g);
                     for (std::size_t k = 0; k < gradient.size(); ++k)
-                        test_case.step(wanted[i][k], gradient[k], kept[i][k], t);
+                        test_case.step(expected[i][k], gradient[k], states[i][k], t);
                 }
                 optimizer->step();
             }
             const double unit = dtype == DType::f64 ? 1e-12 : 4e-6;
             for (std::size_t i = 0; i < shapes().size(); ++i)
-                CHECK(test::difference(parameters[i], wanted[i], {unit, unit}) == "");
+                CHECK(test::difference(parameters[i], expected[i], {unit, unit}) == "");
         }
 }
 
@@ -192,8 +192,8 @@ TEST_CASE("optimizers: bias corrections are exact after many steps") {
             Tensor p = test::random_tensor({33}, 1).set_requires_grad();
             const auto optimizer = test_case.make({p});
             StateDict state = optimizer->state_dict();
-            auto wanted = values(p), m = values(test::random_tensor({33}, 2)), v = m;
-            for (double& each : v) each = each * each + 0.25;
+            auto expected = values(p), m = values(test::random_tensor({33}, 2)), v = m;
+            for (double& value : v) value = value * value + 0.25;
             for (auto& [name, tensor] : state) {
                 if (name.ends_with(".step")) tensor = full({}, before);
                 if (name.ends_with(".m")) tensor = test::random_tensor({33}, 2);
@@ -204,11 +204,11 @@ TEST_CASE("optimizers: bias corrections are exact after many steps") {
             p.set_grad(g);
             optimizer->step();
             const auto gradient = values(g);
-            for (std::size_t k = 0; k < wanted.size(); ++k) {
+            for (std::size_t k = 0; k < expected.size(); ++k) {
                 Slots slots{m[k], v[k], 0};
-                test_case.step(wanted[k], gradient[k], slots, before + 1);
+                test_case.step(expected[k], gradient[k], slots, before + 1);
             }
-            CHECK(test::difference(p, wanted, {3e-6, 3e-6}) == "");
+            CHECK(test::difference(p, expected, {3e-6, 3e-6}) == "");
         }
     }
 }
@@ -218,19 +218,19 @@ TEST_CASE("optimizers: f16 and bf16 parameters are rounded from f32, bit for bit
         for (const DType dtype : {DType::f16, DType::bf16}) {
             CAPTURE(test_case.name);
             CAPTURE(name_of(dtype));
-            Tensor narrow = test::random_tensor({1031}, 1).to(dtype).clone().set_requires_grad();
-            Tensor wide = narrow.detach().to(DType::f32).clone().set_requires_grad();
-            const auto optimizer = test_case.make({narrow}), other = test_case.make({wide});
+            Tensor reduced = test::random_tensor({1031}, 1).to(dtype).clone().set_requires_grad();
+            Tensor upcast = reduced.detach().to(DType::f32).clone().set_requires_grad();
+            const auto optimizer = test_case.make({reduced}), other = test_case.make({upcast});
             for (std::uint64_t t = 1; t <= 4; ++t) {
                 const Tensor g = test::random_tensor({1031}, 10 + t).to(dtype);
-                narrow.set_grad(g.clone());
-                wide.set_grad(g.to(DType::f32).clone());
+                reduced.set_grad(g.clone());
+                upcast.set_grad(g.to(DType::f32).clone());
                 optimizer->step();
                 other->step();
             }
             for (const auto& [name, tensor] : optimizer->state_dict())
-                if (name.ends_with(".master")) CHECK(values(tensor) == values(wide));
-            CHECK(values(narrow) == values(wide.detach().to(dtype)));
+                if (name.ends_with(".master")) CHECK(values(tensor) == values(upcast));
+            CHECK(values(reduced) == values(upcast.detach().to(dtype)));
         }
 }
 

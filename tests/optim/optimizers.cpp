@@ -175,12 +175,12 @@ TEST_CASE("optimizers: groups have their own settings; parameters without a grad
 
 TEST_CASE("optimizers: training continues from a saved state") {
     Problem straight(DType::f32), broken(DType::f32);
-    optim::Adam one(straight.parameters, {.lr = 0.01});
+    optim::Adam single_group(straight.parameters, {.lr = 0.01});
     std::unique_ptr<optim::Adam> other =
         std::make_unique<optim::Adam>(broken.parameters, optim::AdamOptions{.lr = 0.01});
     for (int t = 1; t <= 6; ++t) {
         straight.gradients(t);
-        one.step();
+        single_group.step();
         broken.gradients(t);
         other->step();
         if (t != 3) continue;
@@ -191,9 +191,9 @@ TEST_CASE("optimizers: training continues from a saved state") {
     }
     for (std::size_t i = 0; i < kShapes.size(); ++i)
         CHECK(test::values(straight.parameters[i]) == test::values(broken.parameters[i]));
-    auto state = one.state_dict();
+    auto state = single_group.state_dict();
     state.erase(state.begin() + 1);
-    CHECK_THROWS_AS(one.load_state_dict(state), ValueError);
+    CHECK_THROWS_AS(single_group.load_state_dict(state), ValueError);
 }
 
 TEST_CASE("clip_grad_norm: scales all gradients by their global norm") {
@@ -205,8 +205,8 @@ TEST_CASE("clip_grad_norm: scales all gradients by their global norm") {
         for (const auto& gradient : gradients)
             for (const double value : gradient) square += value * value;
         const double norm = std::sqrt(square), factor = std::min(1.0, max_norm / (norm + 1e-6));
-        const Tensor told = optim::clip_grad_norm(problem.parameters, max_norm);
-        CHECK(test::values(told)[0] == doctest::Approx(norm).epsilon(100 * exact));
+        const Tensor reported = optim::clip_grad_norm(problem.parameters, max_norm);
+        CHECK(test::values(reported)[0] == doctest::Approx(norm).epsilon(100 * exact));
         for (std::size_t i = 0; i < kShapes.size(); ++i) {
             auto expected = gradients[i];
             for (double& value : expected) value *= factor;
@@ -214,12 +214,12 @@ TEST_CASE("clip_grad_norm: scales all gradients by their global norm") {
         }
     }
     CHECK(optim::clip_grad_norm({zeros({2}).set_requires_grad()}, 1).item<float>() == 0);  // no gradients
-    Tensor here = ones({2}).set_requires_grad(),
-           there = ones({2}, {.device = test::fresh_device()}).set_requires_grad();
-    here.set_grad(ones_like(here));
-    there.set_grad(ones_like(there));
+    Tensor on_device = ones({2}).set_requires_grad(),
+           on_other_device = ones({2}, {.device = test::fresh_device()}).set_requires_grad();
+    on_device.set_grad(ones_like(on_device));
+    on_other_device.set_grad(ones_like(on_other_device));
     CHECK_THROWS_WITH_AS(
-        optim::clip_grad_norm({here, there}, 1),
+        optim::clip_grad_norm({on_device, on_other_device}, 1),
         doctest::Contains("clip_grad_norm: expected the gradients of parameters on one device, got some "
                           "on '"),
         DeviceError);

@@ -42,8 +42,8 @@ class Lion : public optim::Optimizer {
   protected:
     void update(std::size_t group, optim::Update& x) const override {
         const auto& [lr, beta1, beta2, decay] = options_[group];
-        const Tensor mixed = beta1 * x["m"] + (1 - beta1) * x.gradient;
-        const Tensor sign = where(mixed > 0, 1.0, where(mixed < 0, -1.0, 0.0));
+        const Tensor interpolated = beta1 * x["m"] + (1 - beta1) * x.gradient;
+        const Tensor sign = where(interpolated > 0, 1.0, where(interpolated < 0, -1.0, 0.0));
         x["m"] = beta2 * x["m"] + (1 - beta2) * x.gradient;
         x.parameter = x.parameter - x.lr * (sign + decay * x.parameter);
     }
@@ -53,9 +53,10 @@ class Lion : public optim::Optimizer {
 };
 
 /// An optimizer given by a function.
-struct Given : optim::Optimizer {
+struct FormulaOptimizer : optim::Optimizer {
     using Formula = std::function<void(optim::Update&)>;
-    Given(const optim::Parameters& parameters, Formula formula) : Optimizer("Given"), formula_(std::move(formula)) {
+    FormulaOptimizer(const optim::Parameters& parameters, Formula formula)
+        : Optimizer("Given"), formula_(std::move(formula)) {
         add(parameters, 0.5, {"m", {"s", 3}});
     }
     void update(std::size_t, optim::Update& x) const override { formula_(x); }
@@ -63,11 +64,11 @@ struct Given : optim::Optimizer {
 };
 
 void lion_on_host(std::vector<double>& p, std::vector<double>& m, const std::vector<double>& g, double lr,
-                  const Lion::Options& with) {
+                  const Lion::Options& options) {
     for (std::size_t k = 0; k < p.size(); ++k) {
-        const double mixed = with.beta1 * m[k] + (1 - with.beta1) * g[k];
-        p[k] -= lr * ((mixed > 0 ? 1 : mixed < 0 ? -1 : 0) + with.weight_decay * p[k]);
-        m[k] = with.beta2 * m[k] + (1 - with.beta2) * g[k];
+        const double interpolated = options.beta1 * m[k] + (1 - options.beta1) * g[k];
+        p[k] -= lr * ((interpolated > 0 ? 1 : interpolated < 0 ? -1 : 0) + options.weight_decay * p[k]);
+        m[k] = options.beta2 * m[k] + (1 - options.beta2) * g[k];
     }
 }
 
@@ -87,12 +88,12 @@ std::vector<double> state_of(const optim::Optimizer& optimizer, const std::strin
 TEST_CASE("custom optimizer: groups with their own settings, one kernel each, and a changed setting") {
     const Device device = test::fresh_device();
     std::vector<Tensor> parameters;
-    std::vector<std::vector<double>> wanted, means;
+    std::vector<std::vector<double>> expected, means;
     for (std::uint64_t i = 0; i < 5; ++i) {
-        const Tensor one = test::random_tensor({17 + static_cast<std::int64_t>(i) * 2000}, i).to(device).clone();
-        parameters.push_back(Tensor(one).set_requires_grad());
-        wanted.push_back(values(one));
-        means.emplace_back(wanted.back().size(), 0.0);
+        const Tensor initial = test::random_tensor({17 + static_cast<std::int64_t>(i) * 2000}, i).to(device).clone();
+        parameters.push_back(Tensor(initial).set_requires_grad());
+        expected.push_back(values(initial));
+        means.emplace_back(expected.back().size(), 0.0);
     }
     const Lion::Options first{.lr = 0.01, .weight_decay = 0.1};
     Lion::Options second{.lr = 0.02, .beta1 = 0.5, .beta2 = 0.75};
@@ -107,7 +108,7 @@ TEST_CASE("custom optimizer: groups with their own settings, one kernel each, an
         for (std::size_t i = 0; i < parameters.size(); ++i) {
             const Tensor g = test::random_tensor(parameters[i].shape(), 100 * t + i).to(device);
             parameters[i].set_grad(g);
-            lion_on_host(wanted[i], means[i], values(g), i < 3 ? first.lr : second.lr, i < 3 ? first : second);
+            lion_on_host(expected[i], means[i], values(g), i < 3 ? first.lr : second.lr, i < 3 ? first : second);
         }
         device.synchronize();
         Profiler profiler(device);
@@ -118,33 +119,33 @@ TEST_CASE("custom optimizer: groups with their own settings, one kernel each, an
         if (std::getenv("DECLIVITY_POOL") == nullptr) CHECK(launches == 4);  // and two that count steps
     }
     for (std::size_t i = 0; i < parameters.size(); ++i)
-        CHECK(test::difference(parameters[i], wanted[i], {2e-6, 2e-6}) == "");
+        CHECK(test::difference(parameters[i], expected[i], {2e-6, 2e-6}) == "");
 }
 
 TEST_CASE("custom optimizer: assigned roles are read back in the same step; a number to the power of the step") {
     Tensor parameter = test::random_tensor({7}, 1).set_requires_grad();
-    Given optimizer({parameter}, [](optim::Update& x) {
+    FormulaOptimizer optimizer({parameter}, [](optim::Update& x) {
         x["m"] = 0.9 * x["m"] + x.gradient;
         x.parameter = x.parameter - x.lr * x["m"] / (1 - pow(0.9, x.step));
     });
-    std::vector<double> wanted = values(parameter), m(7, 0.0);
+    std::vector<double> expected = values(parameter), m(7, 0.0);
     for (std::uint64_t t = 1; t <= 3; ++t) {
         const Tensor gradient = test::random_tensor({7}, 10 + t);
         parameter.set_grad(gradient);
         optimizer.step();
         for (std::size_t k = 0; k < 7; ++k) {
             m[k] = 0.9 * m[k] + values(gradient)[k];
-            wanted[k] -= 0.5 * m[k] / (1 - std::pow(0.9, static_cast<double>(t)));
+            expected[k] -= 0.5 * m[k] / (1 - std::pow(0.9, static_cast<double>(t)));
         }
     }
-    CHECK(test::difference(parameter, wanted, {1e-5, 1e-5}) == "");
+    CHECK(test::difference(parameter, expected, {1e-5, 1e-5}) == "");
 }
 
 TEST_CASE("custom optimizer: parameters without a gradient and their state are unchanged") {
     Tensor a = test::random_tensor({5}, 1).set_requires_grad(), b = test::random_tensor({4099}, 2).set_requires_grad(),
            c = test::random_tensor({3}, 3).set_requires_grad();
     Lion optimizer({a, b, c}, {.lr = 0.1});
-    for (Tensor each : {a, b, c}) each.set_grad(ones_like(each));
+    for (Tensor parameter : {a, b, c}) parameter.set_grad(ones_like(parameter));
     optimizer.step();
     const auto before = values(b), mean = state_of(optimizer, "state.1.m");
     b.zero_grad();
@@ -163,14 +164,14 @@ TEST_CASE("custom optimizer: invalid formulas are refused by name, and nothing h
     Tensor p = test::random_tensor({7}, 1).set_requires_grad();
     p.set_grad(ones({7}));
     const auto before = values(p);
-    const auto refuse = [&](const Given::Formula& formula, const char* text) {
+    const auto refuse = [&](const FormulaOptimizer::Formula& formula, const char* text) {
         CAPTURE(text);
-        Given optimizer({p}, formula);
+        FormulaOptimizer optimizer({p}, formula);
         CHECK_THROWS_WITH_AS(optimizer.step(), doctest::Contains(text), ValueError);
         CHECK(values(p) == before);
         CHECK(state_of(optimizer, "state.0.step") == std::vector<double>{0});
     };
-    const Tensor elsewhere = ones({7});
+    const Tensor outside = ones({7});
     refuse([](optim::Update& x) { x.parameter = x.parameter - sum(x.gradient); },
            "Given: expected a formula of elementwise functions");
     refuse([](optim::Update& x) { x["m"].add_(x.gradient); }, "an in-place write");
@@ -183,12 +184,12 @@ TEST_CASE("custom optimizer: invalid formulas are refused by name, and nothing h
     refuse([](optim::Update&) {}, "Given: expected update() to assign a new parameter");
     refuse([](optim::Update& x) { x.parameter = x.parameter + slice(x.gradient, 0, 0, 1); },
            "Given: expected a formula");
-    refuse([&](optim::Update& x) { x.parameter = x.parameter + sum(elsewhere); }, "a tensor from outside");
+    refuse([&](optim::Update& x) { x.parameter = x.parameter + sum(outside); }, "a tensor from outside");
     refuse([](optim::Update& x) { x.parameter = x.parameter + uniform({2}); }, "random numbers");
     for (const Shape& shape : {Shape{1}, Shape{7}, Shape{1, 2}, Shape{3}})
-        for (const bool waits : {false, true}) {
+        for (const bool pending : {false, true}) {
             Tensor foreign = full(shape, 2);
-            if (waits) foreign = foreign * 3.0;
+            if (pending) foreign = foreign * 3.0;
             const std::string got = "got a tensor from outside of the formula, of shape " + shape.str();
             refuse([&](optim::Update& x) { x.parameter = x.parameter * foreign; },
                    ("Given: expected a formula of elementwise functions of its arguments and of numbers, got a tensor "
@@ -205,19 +206,19 @@ TEST_CASE("custom optimizer: invalid formulas are refused by name, and nothing h
     refuse([](optim::Update&) {},
            "Given: expected update() to assign a new parameter (x.parameter = ...), computed by elementwise functions, "
            "got none");
-    Tensor kept;
-    Given keeping({p}, [&](optim::Update& x) {
-        kept = x.gradient * 2.0;
+    Tensor escaped;
+    FormulaOptimizer leaking({p}, [&](optim::Update& x) {
+        escaped = x.gradient * 2.0;
         x.parameter = x.parameter * 1.0;
     });
-    keeping.step();
+    leaking.step();
     CHECK_THROWS_WITH_AS(
-        (void)kept.to_vector<float>(),
+        (void)escaped.to_vector<float>(),
         doctest::Contains("Optimizer::update: expected its arguments, and values computed from them, to be "
                           "used within it only"),
         ValueError);
     // The formula was the only problem.
-    Given good({p}, [](optim::Update& x) {
+    FormulaOptimizer good({p}, [](optim::Update& x) {
         x["m"] = x.gradient;
         x["s"] = x["s"] * 2.0;
         x.parameter = x.parameter - x.lr * x["s"] - x.step;

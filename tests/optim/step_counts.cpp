@@ -110,7 +110,7 @@ TEST_CASE("step counts: groups, empty and large parameters, and a changing patte
         const test::Environment pool("DECLIVITY_POOL", exact ? std::optional<std::string>("exact") : std::nullopt);
         const Device device = test::fresh_device();
         std::vector<Tensor> parameters;
-        std::vector<int> wanted(shapes.size(), 0);
+        std::vector<int> expected(shapes.size(), 0);
         for (const Shape& shape : shapes) parameters.push_back(full(shape, 0, {.device = device}).set_requires_grad());
         Counting optimizer({parameters[0], parameters[1], parameters[2], parameters[3], parameters[4]});
         for (int t = 0; t < 12; ++t) {
@@ -118,15 +118,15 @@ TEST_CASE("step counts: groups, empty and large parameters, and a changing patte
             for (std::size_t i = 0; i < shapes.size(); ++i) {
                 if (t % (static_cast<int>(i) + 1) != 0) continue;
                 parameters[i].set_grad(ones_like(parameters[i]));
-                ++wanted[i];
+                ++expected[i];
             }
             optimizer.step();
         }
         for (std::size_t i = 0; i < shapes.size(); ++i) {
             const auto found = values(parameters[i]);
-            CHECK(found == std::vector<double>(found.size(), wanted[i]));
+            CHECK(found == std::vector<double>(found.size(), expected[i]));
             CHECK(values(state_of(optimizer, "state." + std::to_string(i) + ".step")) ==
-                  std::vector<double>{static_cast<double>(wanted[i])});
+                  std::vector<double>{static_cast<double>(expected[i])});
         }
     }
 }
@@ -141,8 +141,8 @@ TEST_CASE("step counts: a step launches two kernels, with gradients of all param
         optimizer.zero_grad();
         for (std::size_t i = 0; i < parameters.size(); i += every) parameters[i].set_grad(ones_like(parameters[i]));
         for (const Tensor& parameter : parameters)
-            if (parameter.grad().defined()) test::need(parameter.grad());
-        for (const NamedTensor& item : optimizer.state_dict()) test::need(item.tensor);
+            if (parameter.grad().defined()) test::materialize(parameter.grad());
+        for (const NamedTensor& item : optimizer.state_dict()) test::materialize(item.tensor);
         CHECK(test::launches([&] { optimizer.step(); }) == 2);
     }
 }
@@ -174,16 +174,16 @@ TEST_CASE("step counts: captured steps continue counting") {
 TEST_CASE("step counts: states of earlier versions load, with one count for all parameters of a group") {
     for (const DType dtype : {DType::f32, test::widest(), DType::bf16}) {
         CAPTURE(name_of(dtype));
-        const DType wide = compute_type(dtype);
+        const DType state_dtype = compute_type(dtype);
         Tensor a = leaf(1, dtype), b = leaf(1, dtype, {2});
         optim::Adam optimizer({a, b}, {.lr = 0.5});
-        StateDict old{{"groups.0.progress", full({2}, 0.125, {wide})}};
+        StateDict old{{"groups.0.progress", full({2}, 0.125, {state_dtype})}};
         old[0].tensor[1] = 7;
-        for (const char* name : {"state.0.m", "state.0.v"}) old.push_back({name, full({3}, 0.25, {wide})});
-        for (const char* name : {"state.1.m", "state.1.v"}) old.push_back({name, full({2}, 0.75, {wide})});
-        if (wide != dtype) {
-            old.push_back({"state.0.master", ones({3}, {wide})});
-            old.push_back({"state.1.master", ones({2}, {wide})});
+        for (const char* name : {"state.0.m", "state.0.v"}) old.push_back({name, full({3}, 0.25, {state_dtype})});
+        for (const char* name : {"state.1.m", "state.1.v"}) old.push_back({name, full({2}, 0.75, {state_dtype})});
+        if (state_dtype != dtype) {
+            old.push_back({"state.0.master", ones({3}, {state_dtype})});
+            old.push_back({"state.1.master", ones({2}, {state_dtype})});
         }
         const test::TempFolder folder;
         io::save(folder / "old.safetensors", old);

@@ -57,9 +57,9 @@ TEST_CASE("torch state: training continues from a state of PyTorch's Adam") {
         p -= 0.01 * (m / (1 - std::pow(beta1, t))) / (std::sqrt(v / (1 - std::pow(beta2, t))) + 1e-8);
     };
     for (int t = 1; t <= 3; ++t) step(t, t);
-    for (const bool by_name : {false, true}) {
-        CAPTURE(by_name);
-        const std::string first = by_name ? "state.layer.weight." : "state.0.";
+    for (const bool named_parameters : {false, true}) {
+        CAPTURE(named_parameters);
+        const std::string first = named_parameters ? "state.layer.weight." : "state.0.";
         const StateDict saved{{"param_groups.0.lr", full({}, 0.01)},
                               {"param_groups.0.initial_lr", full({1}, 0.5)},
                               {first + "step", full({}, 3)},
@@ -67,36 +67,36 @@ TEST_CASE("torch state: training continues from a state of PyTorch's Adam") {
                               {first + "exp_avg_sq", full({3}, v)}};
         const test::TempFolder folder;
         io::save(folder / "torch.safetensors", saved);
-        Two two;
-        two.a.assign(full({3}, p));
-        two.a.set_requires_grad();
-        optim::Adam optimizer(two.named(), {.lr = 0.25});
-        two.b.set_grad(ones({2}));
+        Two groups;
+        groups.a.assign(full({3}, p));
+        groups.a.set_requires_grad();
+        optim::Adam optimizer(groups.named(), {.lr = 0.25});
+        groups.b.set_grad(ones({2}));
         optimizer.step();  // replaced by the loaded state
         optimizer.load_torch_state_dict(io::load(folder / "torch.safetensors"));
         CHECK(optimizer.learning_rate() == doctest::Approx(0.01));
         CHECK(optimizer.initial_learning_rate() == 0.5);
-        two.b.assign(full({2}, 1));
-        two.b.set_requires_grad();
-        two.a.set_grad(full({3}, 5));
-        two.b.set_grad(full({2}, 5));
+        groups.b.assign(full({2}, 1));
+        groups.b.set_requires_grad();
+        groups.a.set_grad(full({3}, 5));
+        groups.b.set_grad(full({2}, 5));
         optimizer.step();
         const double m_before = m, v_before = v, p_before = p;
         step(5, 4);
-        CHECK(values(two.a)[2] == doctest::Approx(p).epsilon(1e-6));
-        CHECK(values(two.b)[1] == doctest::Approx(0.99).epsilon(1e-6));  // its first step
+        CHECK(values(groups.a)[2] == doctest::Approx(p).epsilon(1e-6));
+        CHECK(values(groups.b)[1] == doctest::Approx(0.99).epsilon(1e-6));  // its first step
         m = m_before, v = v_before, p = p_before;
     }
 }
 
 TEST_CASE("torch state: the names are those of torch.optim") {
-    const auto check = [](auto&& make, const std::vector<std::string>& wanted) {
-        Two two;
-        auto optimizer = make(two.named());
-        two.b.set_grad(ones({2}));
+    const auto check = [](auto&& make, const std::vector<std::string>& expected) {
+        Two groups;
+        auto optimizer = make(groups.named());
+        groups.b.set_grad(ones({2}));
         optimizer.step();
         std::vector<std::string> all{"param_groups.0.lr", "param_groups.0.initial_lr"};
-        for (const std::string& name : wanted) all.push_back("state.1." + name);
+        for (const std::string& name : expected) all.push_back("state.1." + name);
         CHECK(names_of(optimizer.torch_state_dict()) == all);
         // And back: the other parameter took no step, so it has no state.
         Two others;
@@ -104,12 +104,12 @@ TEST_CASE("torch state: the names are those of torch.optim") {
         others.a.set_grad(ones({3}));
         other.step();
         other.load_torch_state_dict(optimizer.torch_state_dict());
-        const StateDict one = optimizer.state_dict(), again = other.state_dict();
-        CHECK(names_of(one) == names_of(again));
-        for (std::size_t i = 0; i < one.size(); ++i) {
-            CAPTURE(one[i].name);
-            if (wanted.empty() && one[i].name.ends_with(".step")) continue;  // SGD without momentum has no state
-            CHECK(values(one[i].tensor) == values(again[i].tensor));
+        const StateDict saved = optimizer.state_dict(), restored = other.state_dict();
+        CHECK(names_of(saved) == names_of(restored));
+        for (std::size_t i = 0; i < saved.size(); ++i) {
+            CAPTURE(saved[i].name);
+            if (expected.empty() && saved[i].name.ends_with(".step")) continue;  // SGD without momentum has no state
+            CHECK(values(saved[i].tensor) == values(restored[i].tensor));
         }
     };
     using P = optim::Parameters;
@@ -126,14 +126,14 @@ TEST_CASE("torch state: the names are those of torch.optim") {
 }
 
 TEST_CASE("torch state: SGD's first step after loading is a first step only for parameters without a buffer") {
-    Two two;
-    optim::SGD optimizer(two.named(), {.lr = 1, .momentum = 0.5, .dampening = 0.5});
+    Two groups;
+    optim::SGD optimizer(groups.named(), {.lr = 1, .momentum = 0.5, .dampening = 0.5});
     optimizer.load_torch_state_dict({{"state.0.momentum_buffer", full({3}, 4)}});
-    two.a.set_grad(ones({3}));
-    two.b.set_grad(ones({2}));
+    groups.a.set_grad(ones({3}));
+    groups.b.set_grad(ones({2}));
     optimizer.step();
-    CHECK(values(two.a)[0] == 1 - (0.5 * 4 + 0.5));
-    CHECK(values(two.b)[0] == 0);
+    CHECK(values(groups.a)[0] == 1 - (0.5 * 4 + 0.5));
+    CHECK(values(groups.b)[0] == 0);
 }
 
 TEST_CASE("torch state: 16-bit parameters, and states of their type") {
@@ -157,9 +157,9 @@ TEST_CASE("torch state: 16-bit parameters, and states of their type") {
 }
 
 TEST_CASE("torch state: indices run over all groups, and mismatches are refused by name") {
-    Two two;
-    optim::Adam optimizer({two.a}, {.lr = 0.5});
-    optimizer.add_group({two.b}, {.lr = 0.25});
+    Two groups;
+    optim::Adam optimizer({groups.a}, {.lr = 0.5});
+    optimizer.add_group({groups.b}, {.lr = 0.25});
     const StateDict good{{"param_groups.1.lr", full({}, 0.125)},
                          {"state.1.step", full({}, 4)},
                          {"state.1.exp_avg", full({2}, 3)},

@@ -38,9 +38,9 @@ for line in open(text, encoding="utf-8"):
     line = line.rstrip("\n")
     if len(line.encode()) >= 20 and line not in lines and len(lines) < COUNT:
         lines.append(line)
-with tempfile.TemporaryDirectory() as kept:
-    out = os.path.join(kept, "vectors.safetensors")
-    said = subprocess.run([program, "--model", folder, "--text", text, "--limit", str(COUNT), "--batch", str(BATCH), "--out", out],
+with tempfile.TemporaryDirectory() as temporary_folder:
+    out = os.path.join(temporary_folder, "vectors.safetensors")
+    output = subprocess.run([program, "--model", folder, "--text", text, "--limit", str(COUNT), "--batch", str(BATCH), "--save", out],
                           check=True, capture_output=True, text=True).stdout
     got = load_file(out)["vectors"]
 tokenizer = hf.AutoTokenizer.from_pretrained(folder)
@@ -64,9 +64,9 @@ def embed(sentences):
 
 embed(lines[:BATCH])
 start = time.perf_counter()
-wanted = embed(lines)
+expected = embed(lines)
 seconds = time.perf_counter() - start
-worst = (got - wanted).abs().max().item()
-print(said.splitlines()[0], f"(PyTorch: {len(lines) / seconds:.1f})")
+worst = (got - expected).abs().max().item()
+print(output.splitlines()[0], f"(PyTorch: {len(lines) / seconds:.1f})")
 print(f"{len(lines)} sentences, the largest difference is {worst:.2g}")
-sys.exit(0 if got.shape == wanted.shape and worst < 1e-4 else 1)
+sys.exit(0 if got.shape == expected.shape and worst < 1e-4 else 1)

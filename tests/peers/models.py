@@ -105,9 +105,9 @@ def write(folder):
                 model.to(torch.bfloat16).save_pretrained(path)
                 model = make.from_pretrained(path, dtype=torch.float32).eval()
             inputs = inputs_of(kind)
-            kept = {f"in.{key}": value for key, value in inputs.items()}
+            saved = {f"in.{key}": value for key, value in inputs.items()}
             outputs = outputs_of(model, inputs)
-            kept.update({f"out.{key}": value.detach() for key, value in outputs.items()})
+            saved.update({f"out.{key}": value.detach() for key, value in outputs.items()})
             # Gradients of the mean of squares, so that every parameter has one.
             sum((value ** 2).mean() for value in outputs.values()).backward()
             # Saved in the format of a model, with gradients in place of the parameters.
@@ -121,37 +121,37 @@ def write(folder):
                 mask = (torch.arange(13) >= torch.tensor([[0], [6], [3]])).long()
                 tokens = model.generate(inputs["input_ids"], attention_mask=mask, max_new_tokens=20, do_sample=False,
                                         pad_token_id=0)
-                kept["generate.mask"], kept["generate.tokens"] = mask, tokens
+                saved["generate.mask"], saved["generate.tokens"] = mask, tokens
                 if peft is not None:
                     adapted = peft.get_peft_model(model, ADAPTERS[kind])
                     with torch.no_grad():
                         for key, parameter in adapted.named_parameters():
                             if "lora_B" in key:
                                 parameter.normal_(0, 0.2)
-                        kept["peft.logits"] = adapted.eval()(**inputs).logits
+                        saved["peft.logits"] = adapted.eval()(**inputs).logits
                     adapted.save_pretrained(os.path.join(path, "peft"))
-            save_file({key: value.contiguous() for key, value in kept.items()}, os.path.join(path, "expected.safetensors"))
+            save_file({key: value.contiguous() for key, value in saved.items()}, os.path.join(path, "expected.safetensors"))
             cases.write(f"{kind} {name}\n")
 
 
 def check(folder):
     for line in open(os.path.join(folder, "cases.txt")):
         kind, name = line.split()
-        kept = load_file(os.path.join(folder, name, "expected.safetensors"))
+        saved = load_file(os.path.join(folder, name, "expected.safetensors"))
         model, info = CASES[name][1].from_pretrained(os.path.join(folder, name, "saved"), output_loading_info=True)
         lost = {key: value for key, value in info.items() if value}
         assert not lost, f"{name}: {lost}"
         model.eval()
-        inputs = {key[3:]: value for key, value in kept.items() if key.startswith("in.")}
+        inputs = {key[3:]: value for key, value in saved.items() if key.startswith("in.")}
         with torch.no_grad():
             for key, value in outputs_of(model, inputs).items():
-                error = (value - kept[f"out.{key}"]).abs().max().item()
+                error = (value - saved[f"out.{key}"]).abs().max().item()
                 assert error < 1e-4, f"{name}: what was saved gives {key} that is off by {error}"
-        if "peft.logits" in kept:
+        if "peft.logits" in saved:
             model = CASES[name][1].from_pretrained(os.path.join(folder, name), dtype=torch.float32)
             adapted = peft.PeftModel.from_pretrained(model, os.path.join(folder, name, "peft_saved")).eval()
             with torch.no_grad():
-                error = (adapted(**inputs).logits - kept["peft.logits"]).abs().max().item()
+                error = (adapted(**inputs).logits - saved["peft.logits"]).abs().max().item()
             assert error < 1e-4, f"{name}: saved adapters give logits that are off by {error}"
     print("what was saved is loaded by transformers" + ("" if peft is None else ", and adapters by PEFT"))
 

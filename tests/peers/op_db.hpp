@@ -36,44 +36,45 @@ class Arguments {
   public:
     Arguments(const Json& call, const Reader& reader);
 
-    [[nodiscard]] bool has(std::size_t place, const char* name = nullptr);
+    [[nodiscard]] bool has(std::size_t position, const char* name = nullptr);
     /// Returns whether it is present and not null.
-    [[nodiscard]] bool given(std::size_t place, const char* name = nullptr);
-    Tensor tensor(std::size_t place, const char* name = nullptr);
+    [[nodiscard]] bool is_given(std::size_t position, const char* name = nullptr);
+    Tensor tensor(std::size_t position, const char* name = nullptr);
     /// Undefined if absent.
-    Tensor tensor_or_none(std::size_t place, const char* name = nullptr);
-    std::vector<Tensor> tensors(std::size_t place, const char* name = nullptr);
-    TensorOrScalar tensor_or_number(std::size_t place, const char* name = nullptr);
-    std::int64_t integer(std::size_t place, const char* name, std::optional<std::int64_t> otherwise = std::nullopt);
-    double number(std::size_t place, const char* name, std::optional<double> otherwise = std::nullopt);
-    Scalar scalar(std::size_t place, const char* name, std::optional<Scalar> otherwise = std::nullopt);
-    bool flag(std::size_t place, const char* name, bool otherwise);
-    std::string word(std::size_t place, const char* name, const std::string& otherwise);
+    Tensor tensor_or_none(std::size_t position, const char* name = nullptr);
+    std::vector<Tensor> tensors(std::size_t position, const char* name = nullptr);
+    TensorOrScalar tensor_or_number(std::size_t position, const char* name = nullptr);
+    std::int64_t integer(std::size_t position, const char* name,
+                         std::optional<std::int64_t> default_value = std::nullopt);
+    double number(std::size_t position, const char* name, std::optional<double> default_value = std::nullopt);
+    Scalar scalar(std::size_t position, const char* name, std::optional<Scalar> default_value = std::nullopt);
+    bool flag(std::size_t position, const char* name, bool default_value);
+    std::string word(std::size_t position, const char* name, const std::string& default_value);
     /// A list of integers, or one integer; None in a list is -1.
-    Dims dims(std::size_t place, const char* name, const std::optional<Dims>& otherwise = std::nullopt);
+    Dims dims(std::size_t position, const char* name, const std::optional<Dims>& default_value = std::nullopt);
     /// A list of numbers, or one number.
-    std::vector<double> numbers(std::size_t place, const char* name);
+    std::vector<double> numbers(std::size_t position, const char* name);
     /// The JSON value of an argument; null if absent.
-    [[nodiscard]] const Json& raw(std::size_t place, const char* name = nullptr);
+    [[nodiscard]] const Json& raw(std::size_t position, const char* name = nullptr);
     /// The DType of a dtype in the format of op_db.py.
     static DType dtype(const Json& json);
     /// Ignores an argument of this name.
     void ignore(const char* name);
-    [[nodiscard]] std::size_t places() const { return args_.size(); }
+    [[nodiscard]] std::size_t positional_count() const { return args_.size(); }
 
     /// Compares only the first result: the others depend on the selection among equal elements.
     void compare_first() { first_ = true; }
     [[nodiscard]] bool compares_first() const { return first_; }
     /// PyTorch's result, for choosing among several correct results, such as the sign of a vector.
-    [[nodiscard]] Tensor wanted(std::size_t place) const { return reader_->tensor(results_.at(place)); }
-    [[nodiscard]] bool has_wanted(std::size_t place) const { return place < results_.size(); }
+    [[nodiscard]] Tensor expected(std::size_t position) const { return reader_->tensor(results_.at(position)); }
+    [[nodiscard]] bool has_expected(std::size_t position) const { return position < results_.size(); }
     /// Loosens the tolerance of gradients: PyTorch's own in f32 are not exact.
     void loosen(double factor) { loose_ = factor; }
     /// Loosens the tolerance of f16 and bf16 gradients.
     void loosen_reduced_precision(double factor) {
         if (reduced_precision_) loose_ = factor;
     }
-    void set_reduced_precision(bool on) { reduced_precision_ = on; }
+    void set_reduced_precision(bool reduced) { reduced_precision_ = reduced; }
     [[nodiscard]] double looseness() const { return loose_; }
     /// Compares only one triangle of the gradient of the i-th differentiable tensor: PyTorch's has numbers in the other
     /// one too, which the function does not read.
@@ -93,8 +94,8 @@ class Arguments {
     void require_all_used() const;
 
   private:
-    const Json* find(std::size_t place, const char* name);
-    Tensor made(const Json& json);
+    const Json* find(std::size_t position, const char* name);
+    Tensor make_tensor(const Json& json);
 
     std::vector<Json> args_, results_;
     std::map<std::string, Json> kwargs_;
@@ -118,6 +119,6 @@ struct Adapters {
 /// The argument reduction, or its deprecated predecessors.
 Reduction reduction_of(Arguments& a);
 /// The call as text.
-std::string said(const Json& call);
+std::string described(const Json& call);
 
 }  // namespace declivity::peers

@@ -33,7 +33,7 @@ random.seed(0)
 np.random.seed(0)
 torch.set_num_threads(1)
 
-out_path, wanted = sys.argv[1], set(sys.argv[2:])
+out_path, selected = sys.argv[1], set(sys.argv[2:])
 elements = open(out_path.rsplit(".", 1)[0] + ".bin", "wb")
 dtypes = {torch.float32: "f32", torch.float64: "f64", torch.int64: "i64", torch.int32: "i32", torch.uint8: "u8",
           torch.int8: "i8", torch.int16: "i16", torch.bool: "bool", torch.float16: "f16", torch.bfloat16: "bf16"}
@@ -50,24 +50,24 @@ UNCHANGED = ("linalg.", "fft.", "stft", "istft", "svd", "lu", "qr", "cholesky", 
              "new_empty", "searchsorted", "bucketize", "unique", "mode", "cholesky_inverse", "cholesky_solve",
              "nn.functional.ctc_loss", "_upsample_bilinear2d_aa")
 # These read out of bounds if an index is NaN.
-CRASHES = {"extremes": ("grid_sampler_2d", "grid_sampler_3d", "nn.functional.grid_sample")}
+OUT_OF_BOUNDS = {"extremes": ("grid_sampler_2d", "grid_sampler_3d", "nn.functional.grid_sample")}
 CREATION = {"linspace", "logspace"}  # whose dtype is an argument
 PAIRS = ("fft.", "stft", "istft", "complex", "polar", "real", "imag", "angle")  # complex numbers as pairs
 
 
-class Unsuited(Exception):
+class Unsupported(Exception):
     pass
 
 
 def takes_pairs(name):
-    return any(name == one or (one.endswith(".") and name.startswith(one)) for one in PAIRS)
+    return any(name == item or (item.endswith(".") and name.startswith(item)) for item in PAIRS)
 
 
 def tensor(t):
     if t.is_complex() and takes_pairs(name):
         return dict(tensor(torch.view_as_real(t.detach().resolve_conj())), complex=True, grad=t.requires_grad)
     if t.dtype not in dtypes or t.layout != torch.strided or t.numel() > LARGEST:
-        raise Unsuited(str(t.dtype))
+        raise Unsupported(str(t.dtype))
     plain = t.detach().contiguous()
     if plain.dtype == torch.bfloat16:
         plain = plain.view(torch.int16)
@@ -82,38 +82,38 @@ def value(v):
         return tensor(v)
     if isinstance(v, torch.dtype):
         if name not in CREATION or v not in dtypes:
-            raise Unsuited("a dtype")
+            raise Unsupported("a dtype")
         return {"dtype": dtypes[v]}
     if isinstance(v, (list, tuple, torch.Size)):
-        return {"list": [value(one) for one in v]}
+        return {"list": [value(item) for item in v]}
     if v is None or isinstance(v, (bool, int, str)):
         return v
     if isinstance(v, float):
         return v if np.isfinite(v) else {"number": str(v)}
-    raise Unsuited(type(v).__name__)
+    raise Unsupported(type(v).__name__)
 
 
 def changed(v, variant, generator):
     """An argument with its floating tensors modified for the variant."""
     if isinstance(v, (list, tuple)) and not isinstance(v, torch.Size):
-        return type(v)(changed(one, variant, generator) for one in v)
+        return type(v)(changed(item, variant, generator) for item in v)
     if not isinstance(v, torch.Tensor) or v.dtype != torch.float32:
         return v
     with torch.no_grad():
         if variant in REDUCED:
-            made = v.detach().to(REDUCED[variant]).float()
+            variant_value = v.detach().to(REDUCED[variant]).float()
         elif variant == "breakpoints":
-            made = POINTS[torch.randint(len(POINTS), v.shape, generator=generator)]
+            variant_value = POINTS[torch.randint(len(POINTS), v.shape, generator=generator)]
         else:
-            made = torch.round(v.detach() / 3)
+            variant_value = torch.round(v.detach() / 3)
             if variant == "extremes":
                 which = torch.randint(15, v.shape, generator=generator)
                 for at, number in enumerate((float("inf"), float("-inf"), float("nan"))):
-                    made = torch.where(which == at, torch.full_like(made, number), made)
-    return made.requires_grad_(v.requires_grad)
+                    variant_value = torch.where(which == at, torch.full_like(variant_value, number), variant_value)
+    return variant_value.requires_grad_(v.requires_grad)
 
 
-def stored(v, variant):
+def in_variant_format(v, variant):
     """A tensor in the format of the variant."""
     return v.detach().to(REDUCED[variant]).requires_grad_(v.requires_grad) \
         if isinstance(v, torch.Tensor) and variant in REDUCED and v.dtype == torch.float32 else v
@@ -121,19 +121,19 @@ def stored(v, variant):
 
 def arguments(v, variant):
     if isinstance(v, (list, tuple)) and not isinstance(v, torch.Size):
-        return {"list": [arguments(one, variant) for one in v]}
-    return value(stored(v, variant))
+        return {"list": [arguments(item, variant) for item in v]}
+    return value(in_variant_format(v, variant))
 
 
 def tensors_in(v):
     if isinstance(v, torch.Tensor):
         yield v
     elif isinstance(v, (list, tuple)):
-        for one in v:
-            yield from tensors_in(one)
+        for item in v:
+            yield from tensors_in(item)
     elif isinstance(v, dict):
-        for one in v.values():
-            yield from tensors_in(one)
+        for item in v.values():
+            yield from tensors_in(item)
 
 
 calls = []
@@ -151,12 +151,12 @@ def record(op, name, sample, variant):
     results = [result] if isinstance(result, torch.Tensor) else list(tensors_in(result)) \
         if isinstance(result, (list, tuple)) else None
     if results is None:
-        raise Unsuited(type(result).__name__)
+        raise Unsupported(type(result).__name__)
     call["results"] = [tensor(r) for r in results]
-    named = [sample.kwargs[name] for name in sorted(sample.kwargs)]
-    inputs = [t for t in tensors_in([sample.input, sample.args, named]) if t.requires_grad]
-    flowing = [r for r in results if r.requires_grad]
-    if inputs and flowing:
+    keyword_values = [sample.kwargs[name] for name in sorted(sample.kwargs)]
+    inputs = [t for t in tensors_in([sample.input, sample.args, keyword_values]) if t.requires_grad]
+    differentiable_results = [r for r in results if r.requires_grad]
+    if inputs and differentiable_results:
         flat = [torch.view_as_real(r.resolve_conj()) if r.is_complex() else r for r in results]
         weights = [torch.randn(r.shape, dtype=r.dtype) if r.requires_grad else None for r in flat]
         if variant in REDUCED:
@@ -164,32 +164,32 @@ def record(op, name, sample, variant):
         total = sum((r * w).sum() for r, w in zip(flat, weights) if w is not None)
         twice = variant == "breakpoints" and op.supports_gradgrad
         gradients = torch.autograd.grad(total, inputs, allow_unused=True, create_graph=twice)
-        call["weights"] = [None if w is None else tensor(stored(w, variant)) for w in weights]
+        call["weights"] = [None if w is None else tensor(in_variant_format(w, variant)) for w in weights]
         call["gradients"] = [None if g is None else tensor(g) for g in gradients]
         if twice and any(g is not None and g.requires_grad for g in gradients):
-            again = [torch.randn(g.shape) if g is not None and g.requires_grad else None for g in gradients]
-            total = sum((g * w).sum() for g, w in zip(gradients, again) if w is not None)
+            second_weights = [torch.randn(g.shape) if g is not None and g.requires_grad else None for g in gradients]
+            total = sum((g * w).sum() for g, w in zip(gradients, second_weights) if w is not None)
             second = [None if g is None else g + torch.zeros(g.shape)  # which may have no storage, but are zero by definition
                       for g in torch.autograd.grad(total, inputs, allow_unused=True)]
-            call["second_weights"] = [None if w is None else tensor(w) for w in again]
+            call["second_weights"] = [None if w is None else tensor(w) for w in second_weights]
             call["second_gradients"] = [None if g is None else tensor(g) for g in second]
     return call
 
 
-def kept(op, name, sample, dtype, variant):
+def append_call(op, name, sample, dtype, variant):
     start = elements.tell()
     try:
         calls.append(record(op, name, sample, variant))
     except Exception as problem:
         elements.seek(start)
         elements.truncate()
-        if not isinstance(problem, Unsuited) and not variant:
+        if not isinstance(problem, Unsupported) and not variant:
             print(f"{name} {dtype}: {str(problem)[:80]}", file=sys.stderr)
 
 
 for op in op_db:
     name = op.name + ("." + op.variant_test_name if op.variant_test_name else "")
-    if wanted and op.name not in wanted and name not in wanted:
+    if selected and op.name not in selected and name not in selected:
         continue
     complexes = (torch.complex64, torch.complex128) if takes_pairs(op.name) else ()
     for dtype in (torch.float32, torch.float64, torch.int64, torch.int32, torch.uint8) + complexes:
@@ -203,23 +203,23 @@ for op in op_db:
         if len(samples) > MAX_SAMPLES:
             samples = random.Random(1).sample(samples, MAX_SAMPLES)
         for sample in samples:
-            kept(op, name, sample, dtype, None)
+            append_call(op, name, sample, dtype, None)
         if dtype != torch.float32:
             continue
         if len(samples) > MAX_CHANGED:
             samples = random.Random(2).sample(samples, MAX_CHANGED)
-        alone = any(op.name == one or (one.endswith(".") and op.name.startswith(one)) for one in UNCHANGED)
-        for variant in list(REDUCED) + ([] if alone else ["ties", "breakpoints", "extremes"]):
-            if op.name in CRASHES.get(variant, ()):
+        unchanged_only = any(op.name == item or (item.endswith(".") and op.name.startswith(item)) for item in UNCHANGED)
+        for variant in list(REDUCED) + ([] if unchanged_only else ["ties", "breakpoints", "extremes"]):
+            if op.name in OUT_OF_BOUNDS.get(variant, ()):
                 continue
             generator = torch.Generator().manual_seed(3)
             for sample in samples:
                 try:
-                    made = type(sample)(changed(sample.input, variant, generator),
+                    variant_value = type(sample)(changed(sample.input, variant, generator),
                                         args=tuple(changed(a, variant, generator) for a in sample.args),
                                         kwargs={k: changed(v, variant, generator) for k, v in sample.kwargs.items()})
                 except Exception:
                     continue
-                kept(op, name, made, dtype, variant)
+                append_call(op, name, variant_value, dtype, variant)
 json.dump(calls, open(out_path, "w"))
 print(f"{len(calls)} samples of {len({c['op'] for c in calls})} operators")

@@ -12,7 +12,7 @@ namespace {
 using A = Arguments;
 using Tensors = std::vector<Tensor>;
 
-Dims axes_of(A& a, std::size_t place, const char* name) { return a.dims(place, name, Dims{}); }
+Dims axes_of(A& a, std::size_t position, const char* name) { return a.dims(position, name, Dims{}); }
 
 /// A shape with as many axes as x, all of size 1.
 Shape ones_of(const Tensor& x) {
@@ -21,12 +21,12 @@ Shape ones_of(const Tensor& x) {
     return shape;
 }
 
-bool keep(A& a, std::size_t place = 2) { return a.flag(place, "keepdim", false); }
+bool keep(A& a, std::size_t position = 2) { return a.flag(position, "keepdim", false); }
 
 /// The correction, by either of PyTorch's argument names.
-double correction_of(A& a, std::size_t place) {
-    if (a.has(place, "correction") && place >= a.places()) return a.number(place, "correction", 1);
-    return a.flag(place, "unbiased", true) ? 1 : 0;
+double correction_of(A& a, std::size_t position) {
+    if (a.has(position, "correction") && position >= a.positional_count()) return a.number(position, "correction", 1);
+    return a.flag(position, "unbiased", true) ? 1 : 0;
 }
 
 void add_elementwise(Table& all) {
@@ -123,9 +123,9 @@ void add_elementwise(Table& all) {
     all["nn.functional.prelu"] = [](A& a) { return Tensors{prelu(a.tensor(0), a.tensor(1, "weight"))}; };
     all["nn.functional.glu"] = [](A& a) { return Tensors{glu(a.tensor(0), a.integer(1, "dim", -1))}; };
     all["nan_to_num"] = [](A& a) {
-        const auto optional = [&](std::size_t place, const char* name) -> std::optional<double> {
-            const double one = a.number(place, name, std::numeric_limits<double>::quiet_NaN());
-            return std::isnan(one) ? std::nullopt : std::optional(one);
+        const auto optional = [&](std::size_t position, const char* name) -> std::optional<double> {
+            const double value = a.number(position, name, std::numeric_limits<double>::quiet_NaN());
+            return std::isnan(value) ? std::nullopt : std::optional(value);
         };
         return Tensors{nan_to_num(a.tensor(0), a.number(1, "nan", 0), optional(2, "posinf"), optional(3, "neginf"))};
     };
@@ -205,9 +205,9 @@ void add_elementwise(Table& all) {
         return Tensors{addcdiv(a.tensor(0), a.tensor(1), a.tensor(2), a.scalar(9, "value", 1))};
     };
     all["clamp"] = [](A& a) {
-        if (!a.given(1, "min"))
-            return Tensors{a.given(2, "max") ? clamp_max(a.tensor(0), a.tensor_or_number(2, "max")) : a.tensor(0)};
-        if (!a.given(2, "max")) return Tensors{clamp_min(a.tensor(0), a.tensor_or_number(1, "min"))};
+        if (!a.is_given(1, "min"))
+            return Tensors{a.is_given(2, "max") ? clamp_max(a.tensor(0), a.tensor_or_number(2, "max")) : a.tensor(0)};
+        if (!a.is_given(2, "max")) return Tensors{clamp_min(a.tensor(0), a.tensor_or_number(1, "min"))};
         const TensorOrScalar low = a.tensor_or_number(1, "min"), high = a.tensor_or_number(2, "max");
         if (low.is_scalar() && high.is_scalar()) return Tensors{clamp(a.tensor(0), low.scalar(), high.scalar())};
         return Tensors{low.is_scalar() ? clamp(a.tensor(0), low.scalar(), high.tensor())
@@ -219,23 +219,23 @@ void add_reductions(Table& all) {
     const auto reduction = [&](const char* name, Tensor (*call)(const Tensor&, const Dims&, bool)) {
         all[name] = [call](A& a) { return Tensors{call(a.tensor(0), axes_of(a, 1, "dim"), keep(a))}; };
     };
-    reduction("sum", [](const Tensor& x, const Dims& axes, bool kept) { return sum(x, axes, kept); });
-    reduction("mean", [](const Tensor& x, const Dims& axes, bool kept) { return mean(x, axes, kept); });
-    reduction("prod", [](const Tensor& x, const Dims& axes, bool kept) { return prod(x, axes, kept); });
+    reduction("sum", [](const Tensor& x, const Dims& axes, bool keepdim) { return sum(x, axes, keepdim); });
+    reduction("mean", [](const Tensor& x, const Dims& axes, bool keepdim) { return mean(x, axes, keepdim); });
+    reduction("prod", [](const Tensor& x, const Dims& axes, bool keepdim) { return prod(x, axes, keepdim); });
     reduction("amax", amax);
     reduction("amin", amin);
     reduction("logsumexp", logsumexp);
     // PyTorch returns u8 for u8, and bool for all others.
-    const auto of_bytes = [](const Tensor& x, const Tensor& truth) {
-        return x.dtype() == DType::u8 ? truth.to(DType::u8) : truth;
+    const auto select_bytes = [](const Tensor& x, const Tensor& condition) {
+        return x.dtype() == DType::u8 ? condition.to(DType::u8) : condition;
     };
-    all["all"] = [of_bytes](A& a) {
+    all["all"] = [select_bytes](A& a) {
         const Tensor x = a.tensor(0);
-        return Tensors{of_bytes(x, declivity::all(x, axes_of(a, 1, "dim"), keep(a)))};
+        return Tensors{select_bytes(x, declivity::all(x, axes_of(a, 1, "dim"), keep(a)))};
     };
-    all["any"] = [of_bytes](A& a) {
+    all["any"] = [select_bytes](A& a) {
         const Tensor x = a.tensor(0);
-        return Tensors{of_bytes(x, any(x, axes_of(a, 1, "dim"), keep(a)))};
+        return Tensors{select_bytes(x, any(x, axes_of(a, 1, "dim"), keep(a)))};
     };
     reduction("count_nonzero", count_nonzero);
     reduction("max.reduction_no_dim", [](const Tensor& x, const Dims&, bool) { return max(x); });
@@ -261,7 +261,7 @@ void add_reductions(Table& all) {
             const auto call = name == "argmax" ? argmax : argmin;
             const Tensor x = a.tensor(0);
             const bool kept = keep(a);
-            if (a.given(1, "dim")) return Tensors{call(x, a.integer(1, "dim"), kept)};
+            if (a.is_given(1, "dim")) return Tensors{call(x, a.integer(1, "dim"), kept)};
             return Tensors{reshape(call(reshape(x, {x.numel()}), 0, false), kept ? ones_of(x) : Shape{})};
         };
     for (const char* name : {"cumsum", "cumprod", "logcumsumexp"})
@@ -303,28 +303,32 @@ void add_reductions(Table& all) {
         return Tensors{both.values, both.indices};
     };
     all["quantile"] = [](A& a) {
-        const std::string way = a.word(9, "interpolation", "linear");
+        const std::string interpolation = a.word(9, "interpolation", "linear");
         const bool kept = keep(a, 3);
         const Tensor x = a.tensor(0);
         const std::int64_t axis = a.integer(2, "dim", -99);
-        const Tensor given = axis == -99 ? reshape(x, {x.numel()}) : x;
+        const Tensor flattened_input = axis == -99 ? reshape(x, {x.numel()}) : x;
         // Over all elements: the caller reshapes.
-        const bool whole = axis == -99;
-        const auto shaped = [&](const Tensor& made, bool several) {
-            if (!whole || !kept) return made;
+        const bool without_axis = axis == -99;
+        const auto shaped = [&](const Tensor& result, bool several) {
+            if (!without_axis || !kept) return result;
             Shape shape = ones_of(x);
-            if (several) shape.insert(0, made.size(0));
-            return reshape(made, shape);
+            if (several) shape.insert(0, result.size(0));
+            return reshape(result, shape);
         };
         const TensorOrScalar q = a.tensor_or_number(1, "q");
         if (q.is_scalar())
-            return Tensors{
-                shaped(quantile(given, q.scalar().to_double(), whole ? 0 : axis, kept && !whole, way), false)};
+            return Tensors{shaped(quantile(flattened_input, q.scalar().to_double(), without_axis ? 0 : axis,
+                                           kept && !without_axis, interpolation),
+                                  false)};
         if (q.tensor().requires_grad()) a.loosen(1e300);  // q is a number here, without a gradient
-        const std::vector<double> each = q.tensor().detach().to(DType::f64).to_vector<double>();
+        const std::vector<double> quantiles = q.tensor().detach().to(DType::f64).to_vector<double>();
         if (q.tensor().rank() == 0)
-            return Tensors{shaped(quantile(given, each[0], whole ? 0 : axis, kept && !whole, way), false)};
-        return Tensors{shaped(quantile(given, each, whole ? 0 : axis, kept && !whole, way), true)};
+            return Tensors{shaped(
+                quantile(flattened_input, quantiles[0], without_axis ? 0 : axis, kept && !without_axis, interpolation),
+                false)};
+        return Tensors{shaped(
+            quantile(flattened_input, quantiles, without_axis ? 0 : axis, kept && !without_axis, interpolation), true)};
     };
     all["topk"] = [](A& a) {
         a.ignore("sorted");
@@ -340,29 +344,29 @@ void add_reductions(Table& all) {
             a.ignore("sorted");
             const bool inverse = a.flag(9, "return_inverse", false), counts = a.flag(9, "return_counts", false);
             const Tensor x = a.tensor(0);
-            const Unique made = axis == -99 ? (consecutive ? unique_consecutive(x) : unique(x))
-                                            : (consecutive ? unique_consecutive(x, axis) : unique(x, axis));
-            Tensors results{made.values};
-            if (inverse) results.push_back(made.inverse);
-            if (counts) results.push_back(made.counts);
+            const Unique unique_result = axis == -99 ? (consecutive ? unique_consecutive(x) : unique(x))
+                                                     : (consecutive ? unique_consecutive(x, axis) : unique(x, axis));
+            Tensors results{unique_result.values};
+            if (inverse) results.push_back(unique_result.inverse);
+            if (counts) results.push_back(unique_result.counts);
             return results;
         };
     all["searchsorted"] = [](A& a) {
-        const bool narrow = a.flag(9, "out_int32", false);
+        const bool to_int32 = a.flag(9, "out_int32", false);
         const Tensor sorter = a.tensor_or_none(9, "sorter");
         const bool right = a.flag(9, "right", false) || a.word(9, "side", "left") == "right";
         const Tensor rows = sorter.defined() ? take_along_axis(a.tensor(0), sorter, -1) : a.tensor(0);
         const Tensor found = searchsorted(rows, a.tensor(1), right);
-        return Tensors{narrow ? found.to(DType::i32) : found};
+        return Tensors{to_int32 ? found.to(DType::i32) : found};
     };
     all["bucketize"] = [](A& a) {
-        const bool narrow = a.flag(9, "out_int32", false);
+        const bool to_int32 = a.flag(9, "out_int32", false);
         const Tensor found = bucketize(a.tensor(0), a.tensor(1), a.flag(9, "right", false));
-        return Tensors{narrow ? found.to(DType::i32) : found};
+        return Tensors{to_int32 ? found.to(DType::i32) : found};
     };
     all["histogram"] = [](A& a) {
         HistogramOptions options{.weight = a.tensor_or_none(9, "weight"), .density = a.flag(9, "density", false)};
-        if (a.given(9, "range")) {
+        if (a.is_given(9, "range")) {
             const std::vector<double> range = a.numbers(9, "range");
             options.low = range[0], options.high = range[1];
         }
@@ -374,8 +378,9 @@ void add_reductions(Table& all) {
     };
     all["bincount"] = [](A& a) {
         const Tensor weights = a.tensor_or_none(1, "weights");
-        const bool whole = weights.defined() && !is_floating(weights.dtype());  // which PyTorch sums in f64
-        return Tensors{bincount(a.tensor(0), whole ? weights.to(DType::f64) : weights, a.integer(2, "minlength", 0))};
+        const bool integer_weights = weights.defined() && !is_floating(weights.dtype());  // which PyTorch sums in f64
+        return Tensors{
+            bincount(a.tensor(0), integer_weights ? weights.to(DType::f64) : weights, a.integer(2, "minlength", 0))};
     };
     all["softmax"] = [](A& a) { return Tensors{softmax(a.tensor(0), a.integer(1, "dim"))}; };
     all["log_softmax"] = [](A& a) { return Tensors{log_softmax(a.tensor(0), a.integer(1, "dim"))}; };
@@ -467,7 +472,7 @@ void add_shapes(Table& all) {
     all["unflatten"] = [](A& a) { return Tensors{unflatten(a.tensor(0), a.integer(1, "dim"), a.dims(2, "sizes"))}; };
     all["broadcast_tensors"] = [](A& a) {
         Tensors given;
-        for (std::size_t i = 0; i < a.places(); ++i) given.push_back(a.tensor(i));
+        for (std::size_t i = 0; i < a.positional_count(); ++i) given.push_back(a.tensor(i));
         return broadcast_tensors(given);
     };
     all["stack"] = [](A& a) { return Tensors{stack(a.tensors(0), a.integer(1, "dim", 0))}; };
@@ -498,13 +503,13 @@ void add_shapes(Table& all) {
     };
     all["meshgrid.variadic_tensors"] = [](A& a) {
         Tensors given;
-        for (std::size_t i = 0; i < a.places(); ++i) given.push_back(a.tensor(i));
+        for (std::size_t i = 0; i < a.positional_count(); ++i) given.push_back(a.tensor(i));
         return meshgrid(given, a.word(99, "indexing", "ij"));
     };
     all["meshgrid.list_of_tensors"] = [](A& a) { return meshgrid(a.tensors(0), a.word(99, "indexing", "ij")); };
     all["cartesian_prod"] = [](A& a) {
         Tensors given;
-        for (std::size_t i = 0; i < a.places(); ++i) given.push_back(a.tensor(i));
+        for (std::size_t i = 0; i < a.positional_count(); ++i) given.push_back(a.tensor(i));
         return Tensors{cartesian_prod(given)};
     };
     all["diagonal"] = all["linalg.diagonal"] = [](A& a) {
@@ -529,9 +534,9 @@ void add_shapes(Table& all) {
         return Tensors{pixel_unshuffle(a.tensor(0), a.integer(1, "downscale_factor"))};
     };
     all["slice"] = [](A& a) {
-        const std::int64_t most = std::numeric_limits<std::int64_t>::max();
-        return Tensors{slice(a.tensor(0), a.integer(1, "dim", 0), a.integer(2, "start", 0), a.integer(3, "end", most),
-                             a.integer(4, "step", 1))};
+        const std::int64_t max_int64 = std::numeric_limits<std::int64_t>::max();
+        return Tensors{slice(a.tensor(0), a.integer(1, "dim", 0), a.integer(2, "start", 0),
+                             a.integer(3, "end", max_int64), a.integer(4, "step", 1))};
     };
     all["select"] = [](A& a) { return Tensors{select(a.tensor(0), a.integer(1, "dim"), a.integer(2, "index"))}; };
     all["select_scatter"] = [](A& a) {
@@ -554,8 +559,8 @@ Table adapters() {
     Table all;
     for (const auto add : files()) add(all);
     // Adapters that leave an argument unread do not support the sample.
-    for (auto& [name, one] : all)
-        one = [call = one](Arguments& a) {
+    for (auto& [name, adapter] : all)
+        adapter = [call = adapter](Arguments& a) {
             auto results = call(a);
             a.require_all_used();
             return results;

@@ -43,53 +43,53 @@ Tensor Reader::tensor(const Json& json) const {
     for (const auto& size : json["shape"]) shape.push_back(size.get<std::int64_t>());
     const char* from = bytes_.data() + json["tensor"][0].get<std::size_t>();
     const auto n = static_cast<std::size_t>(shape.numel());
-    const auto made = [&]<class T>(T) {
+    const auto from_elements = [&]<class T>(T) {
         std::vector<T> values(n);
         if (n > 0) std::memcpy(values.data(), from, n * sizeof(T));
         return Tensor::from(values, shape).to(device_);
     };
     switch (dtype) {
         case DType::f32:
-            return made(float());
+            return from_elements(float());
         case DType::f64:
-            return made(double());
+            return from_elements(double());
         case DType::f16:
-            return made(float16());
+            return from_elements(float16());
         case DType::bf16:
-            return made(bfloat16());
+            return from_elements(bfloat16());
         case DType::i64:
-            return made(std::int64_t());
+            return from_elements(std::int64_t());
         case DType::i32:
-            return made(std::int32_t());
+            return from_elements(std::int32_t());
         case DType::i16:
-            return made(std::int16_t());
+            return from_elements(std::int16_t());
         case DType::i8:
-            return made(std::int8_t());
+            return from_elements(std::int8_t());
         case DType::boolean:
-            return made(std::uint8_t()).to(DType::boolean);
+            return from_elements(std::uint8_t()).to(DType::boolean);
         default:
-            return made(std::uint8_t());
+            return from_elements(std::uint8_t());
     }
 }
 
 Arguments::Arguments(const Json& call, const Reader& reader) : reader_(&reader) {
     for (const Json& arg : call["args"]) args_.push_back(arg);
-    for (const auto& [name, one] : call["kwargs"].items()) kwargs_[name] = one, used_names_[name] = false;
+    for (const auto& [name, value] : call["kwargs"].items()) kwargs_[name] = value, used_names_[name] = false;
     for (const Json& result : call["results"]) results_.push_back(result);
     used_.resize(args_.size());
     const auto add = [&](const auto& self, const Json& json) -> void {
         if (is_tensor(json)) {
-            Tensor tensor = made(json);
+            Tensor tensor = make_tensor(json);
             if (json["grad"].get<bool>()) differentiable_.push_back(tensor);
         } else if (json.is_object() && json.contains("list")) {
             for (const Json& item : json["list"]) self(self, item);
         }
     };
     for (const Json& item : args_) add(add, item);
-    for (const auto& [name, one] : kwargs_) add(add, one);
+    for (const auto& [name, value] : kwargs_) add(add, value);
 }
 
-Tensor Arguments::made(const Json& json) {
+Tensor Arguments::make_tensor(const Json& json) {
     const std::string key = json.dump();
     if (!tensors_.contains(key)) {
         Tensor tensor = reader_->tensor(json);
@@ -99,28 +99,28 @@ Tensor Arguments::made(const Json& json) {
     return tensors_[key];
 }
 
-const Json* Arguments::find(std::size_t place, const char* name) {
-    if (place < args_.size()) {
-        used_[place] = true;
-        return &args_[place];
+const Json* Arguments::find(std::size_t position, const char* name) {
+    if (position < args_.size()) {
+        used_[position] = true;
+        return &args_[position];
     }
     if (name == nullptr || !kwargs_.contains(name)) return nullptr;
     used_names_[name] = true;
     return &kwargs_[name];
 }
 
-const Json& Arguments::raw(std::size_t place, const char* name) {
+const Json& Arguments::raw(std::size_t position, const char* name) {
     static const Json none;
-    const Json* found = find(place, name);
+    const Json* found = find(position, name);
     return found == nullptr ? none : *found;
 }
 
-bool Arguments::has(std::size_t place, const char* name) {
-    return place < args_.size() || (name != nullptr && kwargs_.contains(name));
+bool Arguments::has(std::size_t position, const char* name) {
+    return position < args_.size() || (name != nullptr && kwargs_.contains(name));
 }
 
-bool Arguments::given(std::size_t place, const char* name) {
-    const Json* json = find(place, name);
+bool Arguments::is_given(std::size_t position, const char* name) {
+    const Json* json = find(position, name);
     return json != nullptr && !json->is_null();
 }
 
@@ -130,87 +130,87 @@ void Arguments::ignore(const char* name) {
     if (kwargs_.contains(name)) used_names_[name] = true;
 }
 
-Tensor Arguments::tensor(std::size_t place, const char* name) {
-    const Json* json = find(place, name);
+Tensor Arguments::tensor(std::size_t position, const char* name) {
+    const Json* json = find(position, name);
     if (json == nullptr || !is_tensor(*json)) throw UnsupportedSample("an argument that is no tensor");
-    return made(*json);
+    return make_tensor(*json);
 }
 
-Tensor Arguments::tensor_or_none(std::size_t place, const char* name) {
-    const Json* json = find(place, name);
+Tensor Arguments::tensor_or_none(std::size_t position, const char* name) {
+    const Json* json = find(position, name);
     if (json == nullptr || json->is_null()) return {};
     if (!is_tensor(*json)) throw UnsupportedSample("an argument that is no tensor");
-    return made(*json);
+    return make_tensor(*json);
 }
 
-std::vector<Tensor> Arguments::tensors(std::size_t place, const char* name) {
-    const Json* json = find(place, name);
+std::vector<Tensor> Arguments::tensors(std::size_t position, const char* name) {
+    const Json* json = find(position, name);
     if (json == nullptr || !json->is_object() || !json->contains("list"))
         throw UnsupportedSample("an argument that is no list");
     std::vector<Tensor> all;
     for (const Json& item : (*json)["list"]) {
         if (item.is_null()) all.emplace_back();
-        else if (is_tensor(item)) all.push_back(made(item));
+        else if (is_tensor(item)) all.push_back(make_tensor(item));
         else throw UnsupportedSample("a list with others than tensors");
     }
     return all;
 }
 
-TensorOrScalar Arguments::tensor_or_number(std::size_t place, const char* name) {
-    const Json* json = find(place, name);
+TensorOrScalar Arguments::tensor_or_number(std::size_t position, const char* name) {
+    const Json* json = find(position, name);
     if (json == nullptr) throw UnsupportedSample("an argument that is missing");
-    if (is_tensor(*json)) return made(*json);
+    if (is_tensor(*json)) return make_tensor(*json);
     if (json->is_number_integer()) return Scalar(json->get<std::int64_t>());
     return Scalar(number_of(*json));
 }
 
-std::int64_t Arguments::integer(std::size_t place, const char* name, std::optional<std::int64_t> otherwise) {
-    const Json* json = find(place, name);
+std::int64_t Arguments::integer(std::size_t position, const char* name, std::optional<std::int64_t> default_value) {
+    const Json* json = find(position, name);
     if (json == nullptr || json->is_null()) {
-        if (!otherwise) throw UnsupportedSample(fmt::format("{} is missing", name));
-        return *otherwise;
+        if (!default_value) throw UnsupportedSample(fmt::format("{} is missing", name));
+        return *default_value;
     }
     if (!json->is_number_integer() && !json->is_boolean())
         throw UnsupportedSample(fmt::format("{} is no integer", name));
     return json->is_boolean() ? (json->get<bool>() ? 1 : 0) : json->get<std::int64_t>();
 }
 
-double Arguments::number(std::size_t place, const char* name, std::optional<double> otherwise) {
-    const Json* json = find(place, name);
+double Arguments::number(std::size_t position, const char* name, std::optional<double> default_value) {
+    const Json* json = find(position, name);
     if (json == nullptr || json->is_null()) {
-        if (!otherwise) throw UnsupportedSample(fmt::format("{} is missing", name));
-        return *otherwise;
+        if (!default_value) throw UnsupportedSample(fmt::format("{} is missing", name));
+        return *default_value;
     }
     return number_of(*json);
 }
 
-Scalar Arguments::scalar(std::size_t place, const char* name, std::optional<Scalar> otherwise) {
-    const Json* json = find(place, name);
+Scalar Arguments::scalar(std::size_t position, const char* name, std::optional<Scalar> default_value) {
+    const Json* json = find(position, name);
     if (json == nullptr || json->is_null()) {
-        if (!otherwise) throw UnsupportedSample(fmt::format("{} is missing", name));
-        return *otherwise;
+        if (!default_value) throw UnsupportedSample(fmt::format("{} is missing", name));
+        return *default_value;
     }
     if (json->is_number_integer()) return json->get<std::int64_t>();
     return number_of(*json);
 }
 
-bool Arguments::flag(std::size_t place, const char* name, bool otherwise) {
-    const Json* json = find(place, name);
-    return json == nullptr || json->is_null() ? otherwise : number_of(*json) != 0;
+bool Arguments::flag(std::size_t position, const char* name, bool default_value) {
+    const Json* json = find(position, name);
+    return json == nullptr || json->is_null() ? default_value : number_of(*json) != 0;
 }
 
-std::string Arguments::word(std::size_t place, const char* name, const std::string& otherwise) {
-    const Json* json = find(place, name);
-    if (json == nullptr || json->is_null()) return otherwise;
+std::string Arguments::word(std::size_t position, const char* name, const std::string& default_value) {
+    const Json* json = find(position, name);
+    if (json == nullptr || json->is_null()) return default_value;
     if (!json->is_string()) throw UnsupportedSample(fmt::format("{} is no word", name));
     return *json;
 }
 
-Dims Arguments::dims(std::size_t place, const char* name, const std::optional<Dims>& otherwise) {
-    const Json* json = find(place, name);
+Dims Arguments::dims(std::size_t position, const char* name, const std::optional<Dims>& default_value) {
+    const Json* json = find(position, name);
     if (json == nullptr || json->is_null()) {
-        if (!otherwise) throw UnsupportedSample(fmt::format("{} is missing", name == nullptr ? "a list" : name));
-        return *otherwise;
+        if (!default_value) throw UnsupportedSample(fmt::format("{} is missing", name == nullptr ? "a list" : name));
+        return *default_value;
     }
     if (json->is_number_integer()) return {json->get<std::int64_t>()};
     if (!json->is_object() || !json->contains("list")) throw UnsupportedSample("an argument that is no list");
@@ -222,8 +222,8 @@ Dims Arguments::dims(std::size_t place, const char* name, const std::optional<Di
     return all;
 }
 
-std::vector<double> Arguments::numbers(std::size_t place, const char* name) {
-    const Json* json = find(place, name);
+std::vector<double> Arguments::numbers(std::size_t position, const char* name) {
+    const Json* json = find(position, name);
     if (json == nullptr || json->is_null()) throw UnsupportedSample(fmt::format("{} is missing", name));
     if (!json->is_object() || !json->contains("list")) return {number_of(*json)};
     std::vector<double> all;
@@ -238,8 +238,8 @@ void Arguments::require_all_used() const {
         if (!used) throw UnsupportedSample("the argument " + name);
 }
 
-std::string said(const Json& call) {
-    const auto of = [](const auto& self, const Json& json) -> std::string {
+std::string described(const Json& call) {
+    const auto format_json = [](const auto& self, const Json& json) -> std::string {
         if (is_tensor(json)) return fmt::format("{}{}", json["dtype"].get<std::string>(), json["shape"].dump());
         if (json.is_object() && json.contains("list")) {
             std::string text;
@@ -249,8 +249,8 @@ std::string said(const Json& call) {
         return json.dump();
     };
     std::string text;
-    for (const Json& arg : call["args"]) text += (text.empty() ? "" : ", ") + of(of, arg);
-    for (const auto& [name, one] : call["kwargs"].items()) text += ", " + name + "=" + of(of, one);
+    for (const Json& arg : call["args"]) text += (text.empty() ? "" : ", ") + format_json(format_json, arg);
+    for (const auto& [name, one] : call["kwargs"].items()) text += ", " + name + "=" + format_json(format_json, one);
     const std::string variant = call.value("variant", "");
     return call["op"].get<std::string>() + "(" + text + ")" + (variant.empty() ? "" : ", " + variant);
 }

@@ -25,8 +25,8 @@ SpatialSize<N> sizes(const Dims& given) {
 }
 
 template <int N>
-SpatialSize<N> sizes_of(A& a, std::size_t place, const char* name, std::optional<std::int64_t> otherwise) {
-    return sizes<N>(otherwise ? a.dims(place, name, Dims{*otherwise}) : a.dims(place, name));
+SpatialSize<N> sizes_of(A& a, std::size_t position, const char* name, std::optional<std::int64_t> default_value) {
+    return sizes<N>(default_value ? a.dims(position, name, Dims{*default_value}) : a.dims(position, name));
 }
 
 ConvPadding padding_of(A& a) {

@@ -9,17 +9,17 @@ namespace {
 using A = Arguments;
 using Tensors = std::vector<Tensor>;
 
-bool is_complex(A& a, std::size_t place, const char* name = nullptr) {
-    const Json& json = a.raw(place, name);
+bool is_complex(A& a, std::size_t position, const char* name = nullptr) {
+    const Json& json = a.raw(position, name);
     return json.is_object() && json.contains("complex");
 }
 
 Tensor floating(const Tensor& x) { return is_floating(x.dtype()) ? x : x.to(DType::f32); }
 
 /// An argument as pairs, real or complex.
-Tensor pairs(A& a, std::size_t place = 0) {
-    const Tensor x = a.tensor(place);
-    if (is_complex(a, place)) return x;
+Tensor pairs(A& a, std::size_t position = 0) {
+    const Tensor x = a.tensor(position);
+    if (is_complex(a, position)) return x;
     return complex(floating(x), zeros_like(floating(x)));
 }
 
@@ -28,7 +28,7 @@ Tensor reals(A& a) {
     return a.tensor(0);
 }
 
-std::string norm_of(A& a) { return a.given(3, "norm") ? a.word(3, "norm", "") : "backward"; }
+std::string norm_of(A& a) { return a.is_given(3, "norm") ? a.word(3, "norm", "") : "backward"; }
 
 using Along = Tensor (*)(const Tensor&, std::int64_t, std::int64_t, std::string_view);
 using Over = Tensor (*)(const Tensor&, const Dims&, const Dims&, std::string_view);
@@ -39,7 +39,7 @@ void add_transforms(Table& all) {
         {"fft.irfft", fft::irfft, true}, {"fft.hfft", fft::hfft, true}, {"fft.ihfft", fft::ihfft, false}};
     for (const auto& [name, call, takes_pairs] : along)
         all[name] = [call = call, takes_pairs = takes_pairs](A& a) {
-            const std::int64_t n = a.given(1, "n") ? a.integer(1, "n") : -1, axis = a.integer(2, "dim", -1);
+            const std::int64_t n = a.is_given(1, "n") ? a.integer(1, "n") : -1, axis = a.integer(2, "dim", -1);
             const std::string norm = norm_of(a);
             return Tensors{call(takes_pairs ? pairs(a) : reals(a), n, axis, norm)};
         };
@@ -50,8 +50,8 @@ void add_transforms(Table& all) {
         {"fft.rfftn", fft::rfftn, false, false}, {"fft.irfftn", fft::irfftn, true, false}};
     for (const auto& [name, call, takes_pairs, two] : over)
         all[name] = [call = call, takes_pairs = takes_pairs, two = two](A& a) {
-            const Dims sizes = a.given(1, "s") ? a.dims(1, "s") : Dims{};
-            const Dims axes = a.given(2, "dim") ? a.dims(2, "dim") : two ? Dims{-2, -1} : Dims{};
+            const Dims sizes = a.is_given(1, "s") ? a.dims(1, "s") : Dims{};
+            const Dims axes = a.is_given(2, "dim") ? a.dims(2, "dim") : two ? Dims{-2, -1} : Dims{};
             const std::string norm = norm_of(a);
             return Tensors{call(takes_pairs ? pairs(a) : reals(a), sizes, axes, norm)};
         };
@@ -59,7 +59,7 @@ void add_transforms(Table& all) {
         all[back ? "fft.ifftshift" : "fft.fftshift"] = [back](A& a) {
             const Tensor x = a.tensor(0);
             const int rank = is_complex(a, 0) ? x.rank() - 1 : x.rank();
-            Dims axes = a.given(1, "dim") ? a.dims(1, "dim") : Dims{};
+            Dims axes = a.is_given(1, "dim") ? a.dims(1, "dim") : Dims{};
             if (axes.empty())
                 for (int i = 0; i < rank; ++i) axes.push_back(i);
             for (int i = 0; i < axes.rank(); ++i)
@@ -70,8 +70,8 @@ void add_transforms(Table& all) {
         const Tensor x = reals(a);
         StftOptions options;
         const std::int64_t n_fft = a.integer(1, "n_fft");
-        if (a.given(2, "hop_length")) options.hop_length = a.integer(2, "hop_length");
-        if (a.given(3, "win_length")) options.win_length = a.integer(3, "win_length");
+        if (a.is_given(2, "hop_length")) options.hop_length = a.integer(2, "hop_length");
+        if (a.is_given(3, "win_length")) options.win_length = a.integer(3, "win_length");
         if (is_complex(a, 4, "window")) throw UnsupportedSample("a complex window");
         options.window = a.tensor_or_none(4, "window");
         options.center = a.flag(5, "center", true);
@@ -81,7 +81,7 @@ void add_transforms(Table& all) {
                            : mode == "circular" ? PadMode::circular
                                                 : PadMode::replicate;
         options.normalized = a.flag(7, "normalized", false);
-        options.onesided = !a.given(8, "onesided") || a.flag(8, "onesided", true);
+        options.onesided = !a.is_given(8, "onesided") || a.flag(8, "onesided", true);
         a.ignore("return_complex");
         return Tensors{stft(x, n_fft, options)};
     };
@@ -89,16 +89,16 @@ void add_transforms(Table& all) {
         const Tensor x = pairs(a);
         IstftOptions options;
         const std::int64_t n_fft = a.integer(1, "n_fft");
-        if (a.given(2, "hop_length")) options.hop_length = a.integer(2, "hop_length");
-        if (a.given(3, "win_length")) options.win_length = a.integer(3, "win_length");
+        if (a.is_given(2, "hop_length")) options.hop_length = a.integer(2, "hop_length");
+        if (a.is_given(3, "win_length")) options.win_length = a.integer(3, "win_length");
         if (is_complex(a, 4, "window")) throw UnsupportedSample("a complex window");
         // The samples have no gradient for the window.
         options.window = a.tensor_or_none(4, "window");
         if (options.window.defined()) options.window = options.window.detach();
         options.center = a.flag(5, "center", true);
         options.normalized = a.flag(6, "normalized", false);
-        options.onesided = !a.given(7, "onesided") || a.flag(7, "onesided", true);
-        if (a.given(8, "length")) options.length = a.integer(8, "length");
+        options.onesided = !a.is_given(7, "onesided") || a.flag(7, "onesided", true);
+        if (a.is_given(8, "length")) options.length = a.integer(8, "length");
         if (a.flag(9, "return_complex", false)) throw UnsupportedSample("complex signals");
         return Tensors{istft(x, n_fft, options)};
     };
@@ -122,7 +122,7 @@ void add_windows(Table& all) {
         all[std::string("signal.windows.") + name] = [call](A& a) {
             for (const char* character : {"device", "dtype", "layout", "requires_grad"}) a.ignore(character);
             const std::int64_t length = a.integer(0, "M");
-            return Tensors{call(a, length, !a.flag(9, "sym", true), {a.wanted(0).dtype()})};
+            return Tensors{call(a, length, !a.flag(9, "sym", true), {a.expected(0).dtype()})};
         };
     };
     add("hann", [](A&, std::int64_t n, bool p, const TensorOptions& o) { return hann_window(n, p, o); });

@@ -38,7 +38,7 @@ void add_product_functions(Table& all) {
     all["eye"] = [](A& a) {
         for (const char* name : {"layout", "device", "requires_grad"}) a.ignore(name);
         // One argument per size.
-        return Tensors{eye(a.integer(0, "n"), a.integer(1, "m", -1), {a.wanted(0).dtype()})};
+        return Tensors{eye(a.integer(0, "n"), a.integer(1, "m", -1), {a.expected(0).dtype()})};
     };
     all["trace"] = [](A& a) { return Tensors{trace(a.tensor(0))}; };
     all["einsum"] = [](A& a) {
@@ -49,9 +49,9 @@ void add_product_functions(Table& all) {
         const Tensor x = a.tensor(0), y = a.tensor(1);
         if (const Json& axes = a.raw(2, "dims"); axes.is_object()) {
             const auto list = [](const Json& json) {
-                Dims made;
-                for (const Json& item : json["list"]) made.push_back(item.get<std::int64_t>());
-                return made;
+                Dims result;
+                for (const Json& item : json["list"]) result.push_back(item.get<std::int64_t>());
+                return result;
             };
             return Tensors{tensordot(x, y, list(axes["list"][0]), list(axes["list"][1]))};
         }
@@ -61,7 +61,7 @@ void add_product_functions(Table& all) {
     all["cross"] = [](A& a) {
         const Tensor x = a.tensor(0), y = a.tensor(1);
         std::int64_t axis = 0;
-        while (!a.given(2, "dim") && x.size(axis) != 3) ++axis;
+        while (!a.is_given(2, "dim") && x.size(axis) != 3) ++axis;
         return Tensors{cross(x, y, a.integer(2, "dim", axis))};
     };
     all["linalg.cross"] = [](A& a) { return Tensors{cross(a.tensor(0), a.tensor(1), a.integer(2, "dim", -1))}; };
@@ -74,24 +74,26 @@ void add_product_functions(Table& all) {
 }
 
 /// Columns with the signs of PyTorch's, as constants.
-Tensor signs_for(const Tensor& own, const Tensor& wanted) {
+Tensor signs_for(const Tensor& ours, const Tensor& expected) {
     const NoGrad no_grad;
-    return where(sum(own.detach() * wanted.detach(), {-2}, true) < 0, full({}, -1, {own.dtype()}),
-                 full({}, 1, {own.dtype()}));
+    return where(sum(ours.detach() * expected.detach(), {-2}, true) < 0, full({}, -1, {ours.dtype()}),
+                 full({}, 1, {ours.dtype()}));
 }
 
-/// The first columns of `own`, and PyTorch's result for the rest, which is not unique.
-Tensor completed(const Tensor& own, const Tensor& wanted) {
-    return own.size(-1) == wanted.size(-1) ? own : concat({own, slice(wanted, -1, own.size(-1), wanted.size(-1))}, -1);
+/// The first columns of `ours`, and PyTorch's result for the rest, which is not unique.
+Tensor completed(const Tensor& ours, const Tensor& expected) {
+    return ours.size(-1) == expected.size(-1)
+               ? ours
+               : concat({ours, slice(expected, -1, ours.size(-1), expected.size(-1))}, -1);
 }
 
 Tensors svd_of(A& a, bool full, bool as_vh) {
     const auto [u, s, vh] = linalg::svd(a.tensor(0), full);
     const std::int64_t k = s.size(-1);
-    const Tensor wanted_u = a.wanted(0), wanted_v = as_vh ? transpose(a.wanted(2)) : a.wanted(2);
+    const Tensor expected_u = a.expected(0), expected_v = as_vh ? transpose(a.expected(2)) : a.expected(2);
     const Tensor left = slice(u, -1, 0, k), right = transpose(slice(vh, -2, 0, k));
-    const Tensor signs = k == 0 ? zeros({1}, {u.dtype()}) : signs_for(left, slice(wanted_u, -1, 0, k));
-    const Tensor all_u = completed(left * signs, wanted_u), all_v = completed(right * signs, wanted_v);
+    const Tensor signs = k == 0 ? zeros({1}, {u.dtype()}) : signs_for(left, slice(expected_u, -1, 0, k));
+    const Tensor all_u = completed(left * signs, expected_u), all_v = completed(right * signs, expected_v);
     return {all_u, s, as_vh ? transpose(all_v) : all_v};
 }
 
@@ -131,8 +133,8 @@ void add_factorisations(Table& all) {
     all["lu"] = [pivoted](A& a) {
         pivoted(a);
         const bool info = a.flag(2, "get_infos", false);
-        const Tensors made = tensors_of(linalg::lu_factor_ex(a.tensor(0)));
-        return info ? made : Tensors{made[0], made[1]};
+        const Tensors result = tensors_of(linalg::lu_factor_ex(a.tensor(0)));
+        return info ? result : Tensors{result[0], result[1]};
     };
     all["lu_unpack"] = [](A& a) { return tensors_of(linalg::lu_unpack(a.tensor(0), a.tensor(1))); };
     all["linalg.lu_solve"] = [](A& a) {
@@ -146,7 +148,7 @@ void add_factorisations(Table& all) {
     };
     all["linalg.eigh"] = [](A& a) {
         const auto [w, v] = linalg::eigh(a.tensor(0), a.word(1, "UPLO", "L"));
-        return Tensors{w, w.numel() == 0 ? v : v * signs_for(v, a.wanted(1))};
+        return Tensors{w, w.numel() == 0 ? v : v * signs_for(v, a.expected(1))};
     };
     all["linalg.eigvalsh"] = [](A& a) { return Tensors{linalg::eigvalsh(a.tensor(0), a.word(1, "UPLO", "L"))}; };
     all["linalg.svd"] = [](A& a) { return svd_of(a, a.flag(1, "full_matrices", true), true); };
@@ -166,12 +168,12 @@ void add_equations(Table& all) {
     };
     all["triangular_solve"] = [](A& a) {
         const Tensor b = a.tensor(0), matrix = a.tensor(1);
-        const bool upper = a.flag(2, "upper", true), turned = a.flag(3, "transpose", false);
+        const bool upper = a.flag(2, "upper", true), transposed = a.flag(3, "transpose", false);
         const bool unit = a.flag(4, "unitriangular", false);
-        const Tensor x = linalg::solve_triangular(turned ? transpose(matrix) : matrix, b,
-                                                  {.upper = upper != turned, .unitriangular = unit});
+        const Tensor x = linalg::solve_triangular(transposed ? transpose(matrix) : matrix, b,
+                                                  {.upper = upper != transposed, .unitriangular = unit});
         // The second result is a copy of the matrix.
-        return Tensors{x, expand(matrix, a.wanted(1).shape())};
+        return Tensors{x, expand(matrix, a.expected(1).shape())};
     };
     all["linalg.solve"] = [](A& a) {
         return Tensors{linalg::solve(a.tensor(0), a.tensor(1), a.flag(9, "left", true))};
@@ -188,31 +190,32 @@ void add_equations(Table& all) {
     all["linalg.lstsq"] = all["linalg.lstsq.grad_oriented"] = [](A& a) {
         a.ignore("driver");
         a.ignore("rcond");
-        const auto made = linalg::lstsq(a.tensor(0), a.tensor(1));
+        const auto result = linalg::lstsq(a.tensor(0), a.tensor(1));
         // PyTorch's drivers may return no residuals.
-        Tensors results{made.solution, a.wanted(1).numel() == 0 ? a.wanted(1) : made.residuals};
+        Tensors results{result.solution, a.expected(1).numel() == 0 ? a.expected(1) : result.residuals};
         a.compare_first();
-        while (a.has_wanted(results.size())) results.push_back(Tensor(a.wanted(results.size())));
+        while (a.has_expected(results.size())) results.push_back(Tensor(a.expected(results.size())));
         return results;
     };
     all["linalg.tensorinv"] = [](A& a) { return Tensors{linalg::tensorinv(a.tensor(0), a.integer(1, "ind", 2))}; };
     all["linalg.tensorsolve"] = [](A& a) {
-        return Tensors{linalg::tensorsolve(a.tensor(0), a.tensor(1), a.given(2, "dims") ? a.dims(2, "dims") : Dims())};
+        return Tensors{
+            linalg::tensorsolve(a.tensor(0), a.tensor(1), a.is_given(2, "dims") ? a.dims(2, "dims") : Dims())};
     };
     const auto options = [](A& a) {
-        linalg::RankOptions made;
+        linalg::RankOptions result;
         const auto number = [&](const char* name) -> std::optional<double> {
-            if (!a.given(9, name)) return std::nullopt;
+            if (!a.is_given(9, name)) return std::nullopt;
             if (const Json& json = a.raw(9, name); json.is_object() && json.contains("tensor")) {
                 if (!json["shape"].empty()) throw UnsupportedSample("tolerances for each matrix");
                 return a.tensor(9, name).to(DType::f64).item<double>();
             }
             return a.number(9, name);
         };
-        made.atol = number("atol");
-        made.rtol = number("rtol");
-        made.hermitian = a.flag(9, "hermitian", false);
-        return made;
+        result.atol = number("atol");
+        result.rtol = number("rtol");
+        result.hermitian = a.flag(9, "hermitian", false);
+        return result;
     };
     all["linalg.pinv"] = [options](A& a) { return Tensors{linalg::pinv(a.tensor(0), options(a))}; };
     all["linalg.pinv.hermitian"] = [options](A& a) {
@@ -235,23 +238,23 @@ void add_equations(Table& all) {
     all["matrix_exp"] = [](A& a) { return Tensors{linalg::matrix_exp(a.tensor(0))}; };
 }
 
-linalg::NormOrder order_of(A& a, std::size_t place, const char* name, const linalg::NormOrder& otherwise) {
-    if (!a.given(place, name)) return otherwise;
-    const Json& json = a.raw(place, name);
+linalg::NormOrder order_of(A& a, std::size_t position, const char* name, const linalg::NormOrder& default_value) {
+    if (!a.is_given(position, name)) return default_value;
+    const Json& json = a.raw(position, name);
     if (json.is_string()) return json.get<std::string>() == "nuc" ? linalg::NormOrder("nuc") : linalg::NormOrder("fro");
-    return a.number(place, name);
+    return a.number(position, name);
 }
 
 void add_norms(Table& all) {
     all["linalg.norm"] = all["linalg.norm.subgradients_at_zero"] = [](A& a) {
         const auto order = order_of(a, 1, "ord", {});
-        const Dims axes = a.given(2, "dim") ? a.dims(2, "dim") : Dims();
+        const Dims axes = a.is_given(2, "dim") ? a.dims(2, "dim") : Dims();
         return Tensors{linalg::norm(a.tensor(0), order, axes, a.flag(3, "keepdim", false))};
     };
     for (const char* name : {"norm", "norm.fro", "norm.inf", "norm.nuc"})
         all[name] = [](A& a) {
             const auto order = order_of(a, 1, "p", 2);
-            const Dims axes = a.given(2, "dim") ? a.dims(2, "dim") : Dims();
+            const Dims axes = a.is_given(2, "dim") ? a.dims(2, "dim") : Dims();
             const bool keep = a.flag(3, "keepdim", false);
             const Tensor x = a.tensor(0);
             if (order.number()) return Tensors{norm(x, *order.number(), axes, keep)};
@@ -265,7 +268,8 @@ void add_norms(Table& all) {
     };
     all["linalg.vector_norm"] = [](A& a) {
         return Tensors{linalg::vector_norm(a.tensor(0), a.number(1, "ord", 2),
-                                           a.given(2, "dim") ? a.dims(2, "dim") : Dims(), a.flag(3, "keepdim", false))};
+                                           a.is_given(2, "dim") ? a.dims(2, "dim") : Dims(),
+                                           a.flag(3, "keepdim", false))};
     };
     all["linalg.cond"] = [](A& a) { return Tensors{linalg::cond(a.tensor(0), order_of(a, 1, "p", {}))}; };
 }
@@ -277,7 +281,7 @@ void add_linalg(Table& all) {
     add_norms(all);
 }
 
-const Adapters own{add_linalg};
+const Adapters linalg_adapters{add_linalg};
 
 }  // namespace
 }  // namespace declivity::peers

@@ -35,7 +35,7 @@ void add_products(Table& all) {
         options.dropout_p = a.number(4, "dropout_p", 0);
         if (options.dropout_p > 0) throw UnsupportedSample("random numbers");
         options.is_causal = a.flag(5, "is_causal", false);
-        if (a.given(6, "scale")) options.scale = a.number(6, "scale");
+        if (a.is_given(6, "scale")) options.scale = a.number(6, "scale");
         options.enable_gqa = a.flag(7, "enable_gqa", false);
         return Tensors{scaled_dot_product_attention(a.tensor(0), a.tensor(1), a.tensor(2), options)};
     };
@@ -134,7 +134,7 @@ const Adapters products{add_products}, losses{add_losses};
 }  // namespace
 
 Reduction reduction_of(Arguments& a) {
-    if (a.given(99, "size_average") || a.given(99, "reduce")) throw UnsupportedSample("size_average, reduce");
+    if (a.is_given(99, "size_average") || a.is_given(99, "reduce")) throw UnsupportedSample("size_average, reduce");
     const std::string name = a.word(99, "reduction", "mean");
     if (name == "mean") return Reduction::mean;
     if (name == "sum") return Reduction::sum;

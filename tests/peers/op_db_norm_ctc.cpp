@@ -12,24 +12,24 @@ namespace {
 using A = Arguments;
 using Tensors = std::vector<Tensor>;
 
-std::optional<std::int64_t> integer_or_none(A& a, std::size_t place, const char* name) {
-    if (!a.given(place, name)) return std::nullopt;
-    return a.integer(place, name);
+std::optional<std::int64_t> integer_or_none(A& a, std::size_t position, const char* name) {
+    if (!a.is_given(position, name)) return std::nullopt;
+    return a.integer(position, name);
 }
-std::optional<double> number_or_none(A& a, std::size_t place, const char* name) {
-    if (!a.given(place, name)) return std::nullopt;
-    return a.number(place, name);
+std::optional<double> number_or_none(A& a, std::size_t position, const char* name) {
+    if (!a.is_given(position, name)) return std::nullopt;
+    return a.number(position, name);
 }
 
 /// Saved statistics of a normalisation: mean and 1 / sqrt(variance + eps), without a gradient.
 Tensors statistics(const Tensor& x, const Dims& axes, double eps, bool keep_axes) {
     const NoGrad no_grad;
-    const Tensor wide = x.detach().to(is_16bit_float(x.dtype()) ? DType::f32 : x.dtype());
-    return {mean(wide, axes, keep_axes), rsqrt(var(wide, axes, 0, keep_axes) + eps)};
+    const Tensor upcast = x.detach().to(is_16bit_float(x.dtype()) ? DType::f32 : x.dtype());
+    return {mean(upcast, axes, keep_axes), rsqrt(var(upcast, axes, 0, keep_axes) + eps)};
 }
 
 /// A copy that may be written.
-Tensor own(const Tensor& x) { return x.defined() ? x.detach().clone() : x; }
+Tensor detached_copy(const Tensor& x) { return x.defined() ? x.detach().clone() : x; }
 
 void add_batch_norm(Table& all) {
     const auto call = [](A& a, std::size_t weight, std::size_t running) {
@@ -38,8 +38,8 @@ void add_batch_norm(Table& all) {
         options.momentum = a.number(6, "momentum", 0.1);
         options.eps = a.number(7, "eps", 1e-5);
         const Tensor scale = a.tensor_or_none(weight, "weight"), bias = a.tensor_or_none(weight + 1, "bias"),
-                     mean = own(a.tensor_or_none(running, "running_mean")),
-                     var = own(a.tensor_or_none(running + 1, "running_var"));
+                     mean = detached_copy(a.tensor_or_none(running, "running_mean")),
+                     var = detached_copy(a.tensor_or_none(running + 1, "running_var"));
         return std::pair(batch_norm(x, scale, bias, mean, var, options), options);
     };
     all["nn.functional.batch_norm"] = [call](A& a) { return Tensors{call(a, 3, 1).first}; };
@@ -79,8 +79,9 @@ void add_norms(Table& all) {
         InstanceNormParameters options{.use_input_stats = a.flag(5, "use_input_stats", true)};
         options.momentum = a.number(6, "momentum", 0.1);
         options.eps = a.number(7, "eps", 1e-5);
-        const Tensor mean = own(a.tensor_or_none(1, "running_mean")), var = own(a.tensor_or_none(2, "running_var")),
-                     weight = a.tensor_or_none(3, "weight"), bias = a.tensor_or_none(4, "bias");
+        const Tensor mean = detached_copy(a.tensor_or_none(1, "running_mean")),
+                     var = detached_copy(a.tensor_or_none(2, "running_var")), weight = a.tensor_or_none(3, "weight"),
+                     bias = a.tensor_or_none(4, "bias");
         return Tensors{instance_norm(a.tensor(0), weight, bias, mean, var, options)};
     };
     all["nn.functional.local_response_norm"] = [](A& a) {
@@ -121,9 +122,9 @@ void add_embeddings(Table& all) {
     };
 }
 
-std::vector<std::int64_t> lengths_of(A& a, std::size_t place, const char* name) {
+std::vector<std::int64_t> lengths_of(A& a, std::size_t position, const char* name) {
     std::vector<std::int64_t> all;
-    for (const double number : a.numbers(place, name)) all.push_back(static_cast<std::int64_t>(number));
+    for (const double number : a.numbers(position, name)) all.push_back(static_cast<std::int64_t>(number));
     return all;
 }
 
@@ -144,7 +145,7 @@ void add_losses_and_distances(Table& all) {
     };
     all["cdist"] = [](A& a) {
         a.ignore("compute_mode");
-        if (a.has(3)) (void)a.given(3);
+        if (a.has(3)) (void)a.is_given(3);
         return Tensors{cdist(a.tensor(0), a.tensor(1), a.number(2, "p", 2))};
     };
     all["nn.functional.pdist"] = [](A& a) { return Tensors{pdist(a.tensor(0), a.number(1, "p", 2))}; };
@@ -177,7 +178,7 @@ void add_losses_and_distances(Table& all) {
     };
     all["nn.functional.triplet_margin_with_distance_loss"] = [](A& a) {
         TripletMarginWithDistanceLossOptions options;
-        if (a.given(99, "distance_function")) throw UnsupportedSample("a function of Python");
+        if (a.is_given(99, "distance_function")) throw UnsupportedSample("a function of Python");
         options.margin = a.number(99, "margin", 1);
         options.swap = a.flag(99, "swap", false);
         options.reduction = reduction_of(a);

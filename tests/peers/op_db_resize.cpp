@@ -12,8 +12,8 @@ using Tensors = std::vector<Tensor>;
 Tensors interpolated(A& a, const std::string& mode, bool align_corners) {
     InterpolateOptions options{.mode = mode, .align_corners = align_corners};
     const Tensor x = a.tensor(0);
-    if (a.given(1, "size")) options.size = a.dims(1, "size");
-    if (a.given(2, "scale_factor")) options.scale_factor = a.numbers(2, "scale_factor");
+    if (a.is_given(1, "size")) options.size = a.dims(1, "size");
+    if (a.is_given(2, "scale_factor")) options.scale_factor = a.numbers(2, "scale_factor");
     return {interpolate(x, options)};
 }
 
@@ -27,8 +27,8 @@ void add_resize(Table& all) {
         all[std::string("nn.functional.interpolate.") + mode] = [](A& a) {
             InterpolateOptions options;
             const Tensor x = a.tensor(0);
-            if (a.given(1, "size")) options.size = a.dims(1, "size");
-            if (a.given(2, "scale_factor")) options.scale_factor = a.numbers(2, "scale_factor");
+            if (a.is_given(1, "size")) options.size = a.dims(1, "size");
+            if (a.is_given(2, "scale_factor")) options.scale_factor = a.numbers(2, "scale_factor");
             options.mode = a.word(3, "mode", "nearest");
             options.align_corners = a.flag(4, "align_corners", false);
             options.recompute_scale_factor = a.flag(5, "recompute_scale_factor", false);
@@ -40,10 +40,10 @@ void add_resize(Table& all) {
     all["_upsample_bilinear2d_aa"] = [](A& a) {
         InterpolateOptions options{.mode = "bilinear", .antialias = true};
         const Tensor x = a.tensor(0);
-        if (a.given(1, "output_size")) options.size = a.dims(1, "output_size");
+        if (a.is_given(1, "output_size")) options.size = a.dims(1, "output_size");
         options.align_corners = a.flag(2, "align_corners", false);
-        if (a.given(3, "scale_factors")) options.scale_factor = a.numbers(3, "scale_factors");
-        if (a.given(99, "scales_h") || a.given(99, "scales_w")) throw UnsupportedSample("scales beside sizes");
+        if (a.is_given(3, "scale_factors")) options.scale_factor = a.numbers(3, "scale_factors");
+        if (a.is_given(99, "scales_h") || a.is_given(99, "scales_w")) throw UnsupportedSample("scales beside sizes");
         return Tensors{interpolate(x, options)};
     };
     all["nn.functional.grid_sample"] = [](A& a) {

@@ -25,12 +25,12 @@ void add_pointwise(Table& all) {
     all["sinc"] = [](A& a) { return Tensors{sinc(a.tensor(0))}; };
     all["signbit"] = [](A& a) { return Tensors{signbit(a.tensor(0))}; };
     all["logit"] = [](A& a) {
-        if (!a.given(1, "eps")) return Tensors{logit(a.tensor(0))};
+        if (!a.is_given(1, "eps")) return Tensors{logit(a.tensor(0))};
         return Tensors{logit(a.tensor(0), a.number(1, "eps"))};
     };
-    const std::pair<const char*, Tensor (*)(const TensorOrScalar&, const TensorOrScalar&)> of_two[] = {
+    const std::pair<const char*, Tensor (*)(const TensorOrScalar&, const TensorOrScalar&)> binary_functions[] = {
         {"fmin", fmin}, {"fmax", fmax}, {"xlogy", xlogy}, {"ldexp", ldexp}, {"logaddexp2", logaddexp2}};
-    for (const auto& [name, call] : of_two)
+    for (const auto& [name, call] : binary_functions)
         all[name] = [call = call](A& a) {
             return Tensors{call(a.tensor_or_number(0), a.tensor_or_number(1, "other"))};
         };
@@ -112,7 +112,7 @@ void add_statistics(Table& all) {
     for (const bool each : {false, true})
         all[each ? "cumulative_trapezoid" : "trapezoid"] = [each](A& a) {
             const std::int64_t axis = a.integer(9, "dim", -1);
-            if (a.given(1, "x")) {
+            if (a.is_given(1, "x")) {
                 const Tensor x = a.tensor(1, "x");
                 return Tensors{each ? cumulative_trapezoid(a.tensor(0), x, axis) : trapezoid(a.tensor(0), x, axis)};
             }
@@ -122,22 +122,23 @@ void add_statistics(Table& all) {
 }
 
 void add_arrangements(Table& all) {
-    const std::pair<const char*, Tensor (*)(const Tensor&)> of_one[] = {
+    const std::pair<const char*, Tensor (*)(const Tensor&)> unary_functions[] = {
         {"atleast_1d", atleast_1d}, {"atleast_2d", atleast_2d}, {"atleast_3d", atleast_3d},
         {"ravel", ravel},           {"fliplr", fliplr},         {"flipud", flipud}};
-    for (const auto& [name, call] : of_one)
+    for (const auto& [name, call] : unary_functions)
         all[name] = [call = call](A& a) {
             if (!a.raw(0).contains("list")) return Tensors{call(a.tensor(0))};
-            Tensors made;
-            for (const Tensor& tensor : a.tensors(0)) made.push_back(call(tensor));
-            return made;
+            Tensors results;
+            for (const Tensor& tensor : a.tensors(0)) results.push_back(call(tensor));
+            return results;
         };
-    const std::pair<const char*, Tensor (*)(const Tensors&)> of_list[] = {
+    const std::pair<const char*, Tensor (*)(const Tensors&)> list_functions[] = {
         {"hstack", hstack}, {"vstack", vstack}, {"dstack", dstack}};
-    for (const auto& [name, call] : of_list) all[name] = [call = call](A& a) { return Tensors{call(a.tensors(0))}; };
+    for (const auto& [name, call] : list_functions)
+        all[name] = [call = call](A& a) { return Tensors{call(a.tensors(0))}; };
     all["block_diag"] = [](A& a) {
         Tensors parts;
-        for (std::size_t i = 0; i < a.places(); ++i) parts.push_back(a.tensor(i));
+        for (std::size_t i = 0; i < a.positional_count(); ++i) parts.push_back(a.tensor(i));
         return Tensors{block_diag(parts)};
     };
     const std::pair<const char*, Tensor (*)(const Tensor&, const Tensor&)> by_example[] = {
@@ -150,16 +151,16 @@ void add_arrangements(Table& all) {
     };
     all["tensor_split"] = [](A& a) {
         const std::int64_t axis = a.integer(2, "dim", 0);
-        const Json& how = a.raw(1);
-        if (how.is_number_integer()) return tensor_split(a.tensor(0), how.get<std::int64_t>(), axis);
-        if (how.contains("tensor")) throw UnsupportedSample("places as a tensor");
-        std::vector<std::int64_t> places;
-        for (const Json& item : how["list"]) places.push_back(item.get<std::int64_t>());
-        return tensor_split(a.tensor(0), places, axis);
+        const Json& sections = a.raw(1);
+        if (sections.is_number_integer()) return tensor_split(a.tensor(0), sections.get<std::int64_t>(), axis);
+        if (sections.contains("tensor")) throw UnsupportedSample("places as a tensor");
+        std::vector<std::int64_t> indices;
+        for (const Json& item : sections["list"]) indices.push_back(item.get<std::int64_t>());
+        return tensor_split(a.tensor(0), indices, axis);
     };
     all["take_along_dim"] = [](A& a) {
         const Tensor index = a.tensor(1, "indices");
-        if (!a.given(2, "dim")) return Tensors{take_along_dim(a.tensor(0), index)};
+        if (!a.is_given(2, "dim")) return Tensors{take_along_dim(a.tensor(0), index)};
         return Tensors{take_along_dim(a.tensor(0), index, a.integer(2, "dim"))};
     };
     all["argwhere"] = [](A& a) { return Tensors{argwhere(a.tensor(0))}; };

@@ -1,7 +1,7 @@
 // recipes_selftest CONTRIBUTING.md ROOT
 //
-// Follows the recipes of CONTRIBUTING.md in a copy of the sources: each code block below one of these comments is written
-// to a file, without its indentation.
+// Follows the recipes of CONTRIBUTING.md in a copy of the sources: each code block below one of these comments is
+// written to a file, without its indentation.
 //
 //   <!-- create PATH -->
 //   <!-- after "TEXT" in PATH -->, <!-- before "TEXT" in PATH -->   beside the first line that contains TEXT

@@ -282,8 +282,8 @@ TEST_CASE("buffer: wrong ranges, patterns and handles are refused") {
     CHECK_THROWS_AS(fill(buffer, 0, 6, Bytes(4)), ValueError);
     CHECK_THROWS_AS(fill(buffer, 96, 8, Bytes(4)), ShapeError);
     CHECK_THROWS_AS((void)upload_async(buffer, 0, bytes), ValueError);
-    const Buffer elsewhere(test::fresh_device(), 100);
-    CHECK_THROWS_AS(copy(buffer, 0, elsewhere, 0, 10), DeviceError);
+    const Buffer on_other_device(test::fresh_device(), 100);
+    CHECK_THROWS_AS(copy(buffer, 0, on_other_device, 0, 10), DeviceError);
 }
 
 TEST_CASE("buffer: uploads are ordered with the compute queue") {

@@ -272,24 +272,24 @@ TEST_CASE("capture: commands that use more of a buffer than the input part are r
 TEST_CASE("capture: a host function is called between commands at each replay, without holding locks") {
     const Device device = test::device();
     const Buffer in = buffer_of(device, random_floats(8, 1)), out = buffer_of(device, random_floats(8, 2));
-    std::vector<std::vector<float>> seen;
+    std::vector<std::vector<float>> observed;
     Capture capture(device);
     copy(in, 0, out, 0, 32);
     host_call([&] {
         CHECK(!is_capturing());
-        seen.push_back(values_of(out));
-        fill(in, 0, 32, pattern(static_cast<float>(seen.size())));
+        observed.push_back(values_of(out));
+        fill(in, 0, 32, pattern(static_cast<float>(observed.size())));
     });
     copy(in, 0, out, 0, 32);
     const CommandList command_list = capture.finish();
     CHECK(command_list.commands() == 3);
     const std::vector<float> ones(8, 1), twos(8, 2);
-    REQUIRE(seen.size() == 1);
-    CHECK(seen[0] == random_floats(8, 1));
+    REQUIRE(observed.size() == 1);
+    CHECK(observed[0] == random_floats(8, 1));
     CHECK(values_of(out) == ones);
     command_list.replay();
-    REQUIRE(seen.size() == 2);
-    CHECK(seen[1] == ones);
+    REQUIRE(observed.size() == 2);
+    CHECK(observed[1] == ones);
     CHECK(values_of(out) == twos);
     CHECK_THROWS_AS(host_call(nullptr), ValueError);
 }

@@ -128,13 +128,13 @@ TEST_CASE("interop: external context, queue and memory") {
     clReleaseMemObject(memory);
     clReleaseCommandQueue(queue);
     clReleaseContext(context);
-    const auto seen = values_of(wrapped);
-    CHECK(seen[0] == 1);
-    CHECK(seen[16] == 1017);
-    CHECK(seen[26] == 27);
+    const auto contents = values_of(wrapped);
+    CHECK(contents[0] == 1);
+    CHECK(contents[16] == 1017);
+    CHECK(contents[26] == 27);
     const Buffer copied(device, 400);
     copy(wrapped, 0, copied, 0, 400);
-    CHECK(values_of(copied) == seen);
+    CHECK(values_of(copied) == contents);
 }
 
 TEST_CASE("interop: wrong handles are refused") {

@@ -248,8 +248,9 @@ TEST_CASE("launch: wrong arguments are refused, and the kernel works afterwards"
     if (reports_type) CHECK(narrow_integer.find("is a long (8 bytes) in the kernel") != std::string::npos);
     const Buffer none;
     CHECK_THROWS_AS(launch(kernel, {.global = 2}, {n, BufferArgument{none, 0, 4}, out, 1.0f}), ValueError);
-    const Buffer elsewhere(test::fresh_device(), 8);
-    CHECK(launch_error({n, BufferArgument{elsewhere, 0, 4}, out, 1.0f}).find("argument 1 is on") != std::string::npos);
+    const Buffer on_other_device(test::fresh_device(), 8);
+    CHECK(launch_error({n, BufferArgument{on_other_device, 0, 4}, out, 1.0f}).find("argument 1 is on") !=
+          std::string::npos);
     launch(kernel, {.global = 2}, {n, in, out, 3.0f});
     CHECK(values_of<float>(y) == std::vector<float>{3, 6});
 }

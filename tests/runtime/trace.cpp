@@ -195,15 +195,16 @@ TEST_CASE("trace: spans of scopes, functions and operators nest in each thread")
     std::vector<Json> host;
     std::ranges::copy_if(spans, std::back_inserter(host), [](const Json& json) { return json.at("pid") == 1; });
     CHECK(nesting_fault(host) == "");
-    std::map<std::string, int> seen;
-    for (const Json& span : host) ++seen[span.at("cat").get<std::string>() + " " + span.at("name").get<std::string>()];
-    CHECK(seen == std::map<std::string, int>{{"module Zero", 20},
-                                             {"module Net", 40},
-                                             {"module deeper", 60},
-                                             {"function conv2d", 60},
-                                             {"operator counting", 60},
-                                             {"wait wait", 60},
-                                             {"backward backward of conv2d", 3}});
+    std::map<std::string, int> span_counts;
+    for (const Json& span : host)
+        ++span_counts[span.at("cat").get<std::string>() + " " + span.at("name").get<std::string>()];
+    CHECK(span_counts == std::map<std::string, int>{{"module Zero", 20},
+                                                    {"module Net", 40},
+                                                    {"module deeper", 60},
+                                                    {"function conv2d", 60},
+                                                    {"operator counting", 60},
+                                                    {"wait wait", 60},
+                                                    {"backward backward of conv2d", 3}});
     std::set<int> threads;
     for (const Json& span : host) threads.insert(span.at("tid").get<int>());
     CHECK(threads.size() == (small_cases() ? 1 : 3));

@@ -25,14 +25,14 @@ Child::Child(const std::string& test_case, const std::map<std::string, std::opti
     }
     for (const auto& [name, value] : environment)
         if (value) variables.push_back(name + "=" + *value);
-    std::vector<std::string> words{"declivity_tests", "--no-skip", "--no-colors", filter};
+    std::vector<std::string> argument_list{"declivity_tests", "--no-skip", "--no-colors", filter};
     const auto pointers = [](std::vector<std::string>& texts) {
         std::vector<char*> list;
         for (std::string& text : texts) list.push_back(text.data());
         list.push_back(nullptr);
         return list;
     };
-    const auto arguments = pointers(words), variable_list = pointers(variables);
+    const auto arguments = pointers(argument_list), variable_list = pointers(variables);
     std::array<int, 2> pipe_ends{};
     if (pipe(pipe_ends.data()) != 0) throw std::runtime_error("pipe failed");
     pid_ = fork();

@@ -14,7 +14,7 @@ struct Contract {
     std::string name;
     std::vector<Tensor> inputs;
     /// For each input: true if it is floating and may have any values; others are indices, conditions or statistics.
-    std::vector<bool> free;
+    std::vector<bool> arbitrary;
     std::function<std::vector<Tensor>(const std::vector<Tensor>& inputs)> call;
     bool differentiable = true;
     bool random = false;  ///< results depend on the position in a random stream

@@ -49,10 +49,10 @@ inline Verdicts damage_at_random(const Bytes& valid, const std::filesystem::path
         Bytes bytes = valid;
         for (std::size_t change = 0; change <= below(3) && !bytes.empty(); ++change) {
             // Half of the damage is at the beginning, where headers are located.
-            const std::size_t place =
+            const std::size_t position =
                 below(2) == 0 ? below(std::min<std::size_t>(bytes.size(), 64)) : below(bytes.size());
-            const auto at = bytes.begin() + static_cast<std::ptrdiff_t>(place);
-            const std::size_t length = std::min(bytes.size() - place, 1 + below(16));
+            const auto at = bytes.begin() + static_cast<std::ptrdiff_t>(position);
+            const std::size_t length = std::min(bytes.size() - position, 1 + below(16));
             const auto end = at + static_cast<std::ptrdiff_t>(length);
             switch (below(6)) {
                 case 0:

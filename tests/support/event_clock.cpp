@@ -9,11 +9,11 @@ namespace declivity::test {
 
 bool has_event_clock() {
     static const bool has = !has_fault(device(), driver_fault("idle_event_clock"));
-    static const bool said = [] {
+    static const bool reported = [] {
         if (!has) skip("what commands take: the driver's clock stands still");
         return true;
     }();
-    return has && said;
+    return has && reported;
 }
 
 }  // namespace declivity::test

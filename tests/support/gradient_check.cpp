@@ -35,10 +35,10 @@ std::string gradient_difference(const std::function<Tensor(const std::vector<Ten
     }
     const auto loss = [&] {
         const NoGrad no_grad;
-        std::vector<Tensor> with = inputs;
-        for (std::size_t i = 0, at = 0; i < inputs.size(); ++i)
-            if (!skipped(i)) with[i] = checked[at++];
-        const auto out = values(function(with));
+        std::vector<Tensor> perturbed = inputs;
+        for (std::size_t i = 0, loss_at = 0; i < inputs.size(); ++i)
+            if (!skipped(i)) perturbed[i] = checked[loss_at++];
+        const auto out = values(function(perturbed));
         double total = 0;
         for (std::size_t k = 0; k < out.size(); ++k) total += weights[k] * out[k];
         return total;
@@ -52,20 +52,20 @@ std::string numeric_difference(const std::vector<Tensor>& inputs, const std::vec
         std::vector<double> point = values(inputs[i]);
         const std::vector<double> gradient =
             gradients[i].defined() ? values(gradients[i]) : std::vector<double>(point.size());
-        const std::size_t most = static_cast<std::size_t>(small_cases() ? 2 : options.most);
-        const auto at = [&](std::size_t place, double by) {
-            std::vector<double> moved = point;
-            moved[place] += by;
+        const std::size_t max_elements = static_cast<std::size_t>(small_cases() ? 2 : options.max_elements);
+        const auto loss_at = [&](std::size_t element, double change) {
+            std::vector<double> shifted = point;
+            shifted[element] += change;
             {
                 const NoGrad no_grad;
-                Tensor(inputs[i]).copy_(tensor(moved, inputs[i].shape(), DType::f64));
+                Tensor(inputs[i]).copy_(tensor(shifted, inputs[i].shape(), DType::f64));
             }
-            return by == 0 ? 0 : value();
+            return change == 0 ? 0 : value();
         };
-        for (std::size_t k = 0; k < point.size(); k += std::max<std::size_t>(1, point.size() / most)) {
-            const double above = at(k, options.step), below = at(k, -options.step);
-            (void)at(k, 0);
-            const double numeric = (above - below) / (2 * options.step);
+        for (std::size_t k = 0; k < point.size(); k += std::max<std::size_t>(1, point.size() / max_elements)) {
+            const double loss_above = loss_at(k, options.step), loss_below = loss_at(k, -options.step);
+            (void)loss_at(k, 0);
+            const double numeric = (loss_above - loss_below) / (2 * options.step);
             if (!(std::abs(numeric - gradient[k]) <= options.tolerance * std::max(1.0, std::abs(numeric))))
                 return fmt::format("input {}, element {}: gradient {}, numeric {}", i, k, gradient[k], numeric);
         }

@@ -12,7 +12,7 @@ namespace declivity::test {
 struct GradientCheckOptions {
     double step = 1e-6;          ///< step of the central differences, in f64
     double tolerance = 1e-6;     ///< relative to max(1, |gradient|)
-    int most = 60;               ///< max number of elements tried per input, spread over it
+    int max_elements = 60;       ///< max number of elements tried per input, spread over it
     std::vector<int> skip = {};  ///< indices of inputs without a gradient (labels)
 };
 

@@ -13,6 +13,6 @@ namespace declivity::test {
 int launches(const std::function<void()>& call, std::string_view kernel = "");
 
 /// Evaluates a lazy tensor.
-inline void need(const Tensor& tensor) { (void)tensor.dense_view(); }
+inline void materialize(const Tensor& tensor) { (void)tensor.dense_view(); }
 
 }  // namespace declivity::test

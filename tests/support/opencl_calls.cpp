@@ -29,31 +29,31 @@ extern "C" {
 DECLIVITY_EXPORT cl_mem clCreateBuffer(cl_context context, cl_mem_flags flags, size_t size, void* host,
                                        cl_int* status) {
     ++create_buffer;
-    DECLIVITY_REFUSAL(clCreateBuffer, CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY,
-                      CL_INVALID_BUFFER_SIZE)
-    if (refused != CL_SUCCESS || size > largest_buffer) {
-        if (status != nullptr) *status = refused != CL_SUCCESS ? refused : CL_MEM_OBJECT_ALLOCATION_FAILURE;
+    DECLIVITY_INJECT_FAULT(clCreateBuffer, CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY,
+                           CL_INVALID_BUFFER_SIZE)
+    if (injected != CL_SUCCESS || size > largest_buffer) {
+        if (status != nullptr) *status = injected != CL_SUCCESS ? injected : CL_MEM_OBJECT_ALLOCATION_FAILURE;
         return nullptr;
     }
     static auto* next = real<decltype(clCreateBuffer)>("clCreateBuffer");
-    cl_mem made = next(context, flags, size, host, status);
-    if (ours && made != nullptr) faults::count(Handle::memory, 1);
-    return made;
+    cl_mem result = next(context, flags, size, host, status);
+    if (from_program && result != nullptr) faults::count(Handle::memory, 1);
+    return result;
 }
 
 DECLIVITY_EXPORT cl_int clFinish(cl_command_queue queue) {
     ++finish;
-    DECLIVITY_REFUSAL(clFinish, CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY)
-    if (refused != CL_SUCCESS) return refused;
+    DECLIVITY_INJECT_FAULT(clFinish, CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY)
+    if (injected != CL_SUCCESS) return injected;
     static auto* next = real<decltype(clFinish)>("clFinish");
     return next(queue);
 }
 
 DECLIVITY_EXPORT cl_int clWaitForEvents(cl_uint count, const cl_event* events) {
     ++wait_for_events;
-    DECLIVITY_REFUSAL(clWaitForEvents, CL_OUT_OF_RESOURCES, CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST,
-                      CL_OUT_OF_HOST_MEMORY)
-    if (refused != CL_SUCCESS) return refused;
+    DECLIVITY_INJECT_FAULT(clWaitForEvents, CL_OUT_OF_RESOURCES, CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST,
+                           CL_OUT_OF_HOST_MEMORY)
+    if (injected != CL_SUCCESS) return injected;
     static auto* next = real<decltype(clWaitForEvents)>("clWaitForEvents");
     const cl_int status = next(count, events);
     return status == CL_SUCCESS && faults::failed_wait() ? CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST : status;
@@ -63,8 +63,9 @@ DECLIVITY_EXPORT cl_int clEnqueueReadBuffer(cl_command_queue queue, cl_mem buffe
                                             size_t size, void* to, cl_uint count, const cl_event* events,
                                             cl_event* event) {
     blocking_transfer += blocking == CL_TRUE;
-    DECLIVITY_REFUSAL(clEnqueueReadBuffer, CL_OUT_OF_RESOURCES, CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_OUT_OF_HOST_MEMORY)
-    if (refused != CL_SUCCESS) return refused;
+    DECLIVITY_INJECT_FAULT(clEnqueueReadBuffer, CL_OUT_OF_RESOURCES, CL_MEM_OBJECT_ALLOCATION_FAILURE,
+                           CL_OUT_OF_HOST_MEMORY)
+    if (injected != CL_SUCCESS) return injected;
     static auto* next = real<decltype(clEnqueueReadBuffer)>("clEnqueueReadBuffer");
     return with_event(next(queue, buffer, blocking, offset, size, to, count, events, event), event);
 }
@@ -73,9 +74,9 @@ DECLIVITY_EXPORT cl_int clEnqueueWriteBuffer(cl_command_queue queue, cl_mem buff
                                              size_t size, const void* from, cl_uint count, const cl_event* events,
                                              cl_event* event) {
     blocking_transfer += blocking == CL_TRUE;
-    DECLIVITY_REFUSAL(clEnqueueWriteBuffer, CL_OUT_OF_RESOURCES, CL_MEM_OBJECT_ALLOCATION_FAILURE,
-                      CL_OUT_OF_HOST_MEMORY)
-    if (refused != CL_SUCCESS) return refused;
+    DECLIVITY_INJECT_FAULT(clEnqueueWriteBuffer, CL_OUT_OF_RESOURCES, CL_MEM_OBJECT_ALLOCATION_FAILURE,
+                           CL_OUT_OF_HOST_MEMORY)
+    if (injected != CL_SUCCESS) return injected;
     if (written_memory::active())
         return written_memory::write(queue, buffer, blocking, offset, size, from, count, events, event);
     static auto* next = real<decltype(clEnqueueWriteBuffer)>("clEnqueueWriteBuffer");
@@ -86,9 +87,9 @@ DECLIVITY_EXPORT void* clEnqueueMapBuffer(cl_command_queue queue, cl_mem buffer,
                                           size_t offset, size_t size, cl_uint count, const cl_event* events,
                                           cl_event* event, cl_int* status) {
     blocking_transfer += blocking == CL_TRUE;
-    DECLIVITY_REFUSAL(clEnqueueMapBuffer, CL_MAP_FAILURE, CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY)
-    if (refused != CL_SUCCESS) {
-        if (status != nullptr) *status = refused;
+    DECLIVITY_INJECT_FAULT(clEnqueueMapBuffer, CL_MAP_FAILURE, CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY)
+    if (injected != CL_SUCCESS) {
+        if (status != nullptr) *status = injected;
         return nullptr;
     }
     static auto* next = real<decltype(clEnqueueMapBuffer)>("clEnqueueMapBuffer");
@@ -100,8 +101,9 @@ DECLIVITY_EXPORT void* clEnqueueMapBuffer(cl_command_queue queue, cl_mem buffer,
 DECLIVITY_EXPORT cl_int clEnqueueFillBuffer(cl_command_queue queue, cl_mem buffer, const void* pattern, size_t unit,
                                             size_t offset, size_t size, cl_uint count, const cl_event* events,
                                             cl_event* event) {
-    DECLIVITY_REFUSAL(clEnqueueFillBuffer, CL_OUT_OF_RESOURCES, CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_OUT_OF_HOST_MEMORY)
-    if (refused != CL_SUCCESS) return refused;
+    DECLIVITY_INJECT_FAULT(clEnqueueFillBuffer, CL_OUT_OF_RESOURCES, CL_MEM_OBJECT_ALLOCATION_FAILURE,
+                           CL_OUT_OF_HOST_MEMORY)
+    if (injected != CL_SUCCESS) return injected;
     if (written_memory::active())
         return written_memory::fill(queue, buffer, pattern, unit, offset, size, count, events, event);
     static auto* next = real<decltype(clEnqueueFillBuffer)>("clEnqueueFillBuffer");
@@ -111,8 +113,9 @@ DECLIVITY_EXPORT cl_int clEnqueueFillBuffer(cl_command_queue queue, cl_mem buffe
 DECLIVITY_EXPORT cl_int clEnqueueCopyBuffer(cl_command_queue queue, cl_mem from, cl_mem to, size_t from_offset,
                                             size_t to_offset, size_t size, cl_uint count, const cl_event* events,
                                             cl_event* event) {
-    DECLIVITY_REFUSAL(clEnqueueCopyBuffer, CL_OUT_OF_RESOURCES, CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_OUT_OF_HOST_MEMORY)
-    if (refused != CL_SUCCESS) return refused;
+    DECLIVITY_INJECT_FAULT(clEnqueueCopyBuffer, CL_OUT_OF_RESOURCES, CL_MEM_OBJECT_ALLOCATION_FAILURE,
+                           CL_OUT_OF_HOST_MEMORY)
+    if (injected != CL_SUCCESS) return injected;
     if (written_memory::active())
         return written_memory::copy(queue, from, to, from_offset, to_offset, size, count, events, event);
     static auto* next = real<decltype(clEnqueueCopyBuffer)>("clEnqueueCopyBuffer");
@@ -120,16 +123,17 @@ DECLIVITY_EXPORT cl_int clEnqueueCopyBuffer(cl_command_queue queue, cl_mem from,
 }
 
 DECLIVITY_EXPORT cl_int clReleaseMemObject(cl_mem object) {
-    const bool ours = faults::of_program(__builtin_return_address(0));
-    if (ours) faults::count_call();
-    cl_uint owners = 0;
+    const bool from_program = faults::is_from_program(__builtin_return_address(0));
+    if (from_program) faults::count_call();
+    cl_uint reference_count = 0;
     if (written_memory::active() &&
-        clGetMemObjectInfo(object, CL_MEM_REFERENCE_COUNT, sizeof owners, &owners, nullptr) == CL_SUCCESS &&
-        owners == 1)
+        clGetMemObjectInfo(object, CL_MEM_REFERENCE_COUNT, sizeof reference_count, &reference_count, nullptr) ==
+            CL_SUCCESS &&
+        reference_count == 1)
         return CL_SUCCESS;
     static auto* next = real<decltype(clReleaseMemObject)>("clReleaseMemObject");
     const cl_int status = next(object);
-    if (ours && status == CL_SUCCESS) faults::count(Handle::memory, -1);
+    if (from_program && status == CL_SUCCESS) faults::count(Handle::memory, -1);
     return status;
 }
 
@@ -137,8 +141,8 @@ DECLIVITY_EXPORT cl_int clReleaseMemObject(cl_mem object) {
 
 namespace declivity::test {
 
-RefuseBuffers::RefuseBuffers(std::size_t above) { largest_buffer = above; }
-RefuseBuffers::~RefuseBuffers() { largest_buffer = ~std::size_t{0}; }
+BufferSizeLimit::BufferSizeLimit(std::size_t bytes) { largest_buffer = bytes; }
+BufferSizeLimit::~BufferSizeLimit() { largest_buffer = ~std::size_t{0}; }
 
 OpenClCalls opencl_calls() { return {create_buffer, finish, wait_for_events, blocking_transfer}; }
 

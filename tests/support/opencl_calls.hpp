@@ -1,5 +1,5 @@
-// Counts the OpenCL calls of the whole test program, including CLBlast, by interposing the functions; refuses some on
-// demand.
+// Counts the OpenCL calls of the whole test program, including CLBlast, by interposing the functions, and limits the
+// size of buffers on demand.
 #pragma once
 
 #include <cstddef>
@@ -16,13 +16,13 @@ struct OpenClCalls {
 /// Number of calls of each since the program started.
 OpenClCalls opencl_calls();
 
-/// During its lifetime, clCreateBuffer refuses larger buffers, like a device that is out of memory.
-class RefuseBuffers {
+/// During its lifetime, clCreateBuffer fails for larger buffers, like a device that is out of memory.
+class BufferSizeLimit {
   public:
-    explicit RefuseBuffers(std::size_t above);
-    ~RefuseBuffers();
-    RefuseBuffers(const RefuseBuffers&) = delete;
-    RefuseBuffers& operator=(const RefuseBuffers&) = delete;
+    explicit BufferSizeLimit(std::size_t bytes);
+    ~BufferSizeLimit();
+    BufferSizeLimit(const BufferSizeLimit&) = delete;
+    BufferSizeLimit& operator=(const BufferSizeLimit&) = delete;
 };
 
 }  // namespace declivity::test

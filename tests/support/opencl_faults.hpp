@@ -24,8 +24,8 @@ OpenClHandles opencl_handles();
 /// Numbers the OpenCL calls during its lifetime, from 0, and fails at most one of them. One at a time.
 class OpenClFault {
   public:
-    /// @param refused number of the call to fail; none: only counts
-    explicit OpenClFault(long refused = -1);
+    /// @param failing_call number of the call to fail; -1: only counts
+    explicit OpenClFault(long failing_call = -1);
     ~OpenClFault();
     OpenClFault(const OpenClFault&) = delete;
     OpenClFault& operator=(const OpenClFault&) = delete;
@@ -39,22 +39,22 @@ class OpenClFault {
 };
 
 /// During its lifetime, every call of this function fails. One at a time per name.
-class RefusedFunction {
+class FailingFunction {
   public:
-    explicit RefusedFunction(const char* function);
-    ~RefusedFunction();
-    RefusedFunction(const RefusedFunction&) = delete;
-    RefusedFunction& operator=(const RefusedFunction&) = delete;
+    explicit FailingFunction(const char* function);
+    ~FailingFunction();
+    FailingFunction(const FailingFunction&) = delete;
+    FailingFunction& operator=(const FailingFunction&) = delete;
 
   private:
     const char* function_;
 };
 
 /// During its lifetime, clGetEventInfo reports this (negative) status for each command. Other waits succeed, as with a
-/// driver that reports it only on request; or, with `told`, clWaitForEvents fails as in the standard.
+/// driver that reports it only on request; or, with `wait_fails`, clWaitForEvents fails as in the standard.
 class FailedCommands {
   public:
-    FailedCommands(int status, bool told);
+    FailedCommands(int status, bool wait_fails);
     ~FailedCommands();
     FailedCommands(const FailedCommands&) = delete;
     FailedCommands& operator=(const FailedCommands&) = delete;
@@ -65,9 +65,9 @@ long opencl_call_count();
 
 namespace faults {
 /// Returns whether a call with this return address is from the program, the library or CLBlast.
-bool of_program(const void* return_address);
+bool is_from_program(const void* return_address);
 /// Called first by the interposed functions: 0 to continue, or the status to fail with.
-int refusal(const char* function, std::span<const int> codes);
+int injected_status(const char* function, std::span<const int> codes);
 void count_call();  ///< for a function that never fails
 enum class Handle { memory, event, kernel, program, queue, context };
 void count(Handle kind, long change);

@@ -36,8 +36,8 @@ ProgramRun run_program(const std::string& arguments, const std::string& environm
         result.out.append(bytes.data(), count);
     const int status = pclose(pipe);
     result.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    const Bytes said = get_file(errors);
-    result.error.assign(said.begin(), said.end());
+    const Bytes bytes_of_stderr = get_file(errors);
+    result.error.assign(bytes_of_stderr.begin(), bytes_of_stderr.end());
     return result;
 }
 

@@ -10,12 +10,12 @@
 namespace declivity::test {
 
 /// sqrt(n) times the largest distance between the empirical distribution and `cdf`: above 2.2 in one of 10,000 cases.
-inline double kolmogorov_smirnov(std::vector<double> numbers, const std::function<double(double)>& cdf) {
-    std::ranges::sort(numbers);
-    const auto n = static_cast<double>(numbers.size());
+inline double kolmogorov_smirnov(std::vector<double> samples, const std::function<double(double)>& cdf) {
+    std::ranges::sort(samples);
+    const auto n = static_cast<double>(samples.size());
     double largest = 0;
-    for (std::size_t i = 0; i < numbers.size(); ++i) {
-        const double p = cdf(numbers[i]);
+    for (std::size_t i = 0; i < samples.size(); ++i) {
+        const double p = cdf(samples[i]);
         if (!(p >= 0 && p <= 1)) return INFINITY;
         largest = std::max({largest, p - static_cast<double>(i) / n, static_cast<double>(i + 1) / n - p});
     }

@@ -12,10 +12,10 @@ namespace declivity::test {
 
 /// Calls body(number) in `count` threads at once and waits. Returns the result of each: "" on success, or the message
 /// of an exception. With small_cases() in this thread, sequentially: Oclgrind's checker of uninitialised memory crashes
-/// in any other thread. Use: for (const std::string& fault : in_threads(4, [&](int number) -> std::string { ... }))
+/// in any other thread. Use: for (const std::string& fault : run_in_threads(4, [&](int number) -> std::string { ... }))
 /// CHECK(fault == "");
 template <class Body>
-std::vector<std::string> in_threads(int count, Body&& body) {
+std::vector<std::string> run_in_threads(int count, Body&& body) {
     std::vector<std::string> faults(static_cast<std::size_t>(count));
     const auto run = [&](int number) {
         std::string& fault = faults[static_cast<std::size_t>(number)];

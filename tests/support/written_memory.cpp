@@ -18,24 +18,24 @@ constexpr const char* kSource =
     "}\n";
 
 template <class T>
-T of_queue(cl_command_queue queue, cl_command_queue_info what) {
+T queue_info(cl_command_queue queue, cl_command_queue_info property) {
     T value{};
-    clGetCommandQueueInfo(queue, what, sizeof value, static_cast<void*>(&value), nullptr);
+    clGetCommandQueueInfo(queue, property, sizeof value, static_cast<void*>(&value), nullptr);
     return value;
 }
 
 std::mutex mutex;
 
 /// The kernel for units of 1 or 4 bytes; the lock must be held.
-cl_kernel kernel(cl_command_queue queue, bool words) {
+cl_kernel kernel(cl_command_queue queue, bool by_words) {
     static std::map<std::pair<cl_context, bool>, cl_kernel> kernels;
-    auto* const context = of_queue<cl_context>(queue, CL_QUEUE_CONTEXT);
-    cl_kernel& kernel = kernels[{context, words}];
+    auto* const context = queue_info<cl_context>(queue, CL_QUEUE_CONTEXT);
+    cl_kernel& kernel = kernels[{context, by_words}];
     if (kernel == nullptr) {
         const char* source = kSource;
         cl_program program = clCreateProgramWithSource(context, 1, &source, nullptr, nullptr);
-        auto* const device = of_queue<cl_device_id>(queue, CL_QUEUE_DEVICE);
-        clBuildProgram(program, 1, &device, words ? "-DUNIT=uint" : "-DUNIT=uchar", nullptr, nullptr);
+        auto* const device = queue_info<cl_device_id>(queue, CL_QUEUE_DEVICE);
+        clBuildProgram(program, 1, &device, by_words ? "-DUNIT=uint" : "-DUNIT=uchar", nullptr, nullptr);
         kernel = clCreateKernel(program, "put", nullptr);
         clRetainContext(context);  // so that no other context gets its address
     }
@@ -45,11 +45,11 @@ cl_kernel kernel(cl_command_queue queue, bool words) {
 /// Copies `size` bytes, `repeats` times consecutively.
 cl_int put(cl_command_queue queue, cl_mem to, size_t to_offset, cl_mem from, size_t from_offset, size_t size,
            size_t repeats, cl_uint count, const cl_event* events, cl_event* event) {
-    const bool words = (to_offset | from_offset | size) % 4 == 0;
-    const size_t unit = words ? 4 : 1;
+    const bool by_words = (to_offset | from_offset | size) % 4 == 0;
+    const size_t unit = by_words ? 4 : 1;
     const cl_ulong to_unit = to_offset / unit, from_unit = from_offset / unit;
     const std::scoped_lock lock(mutex);
-    cl_kernel run = kernel(queue, words);
+    cl_kernel run = kernel(queue, by_words);
     clSetKernelArg(run, 0, sizeof(cl_mem), static_cast<const void*>(&to));
     clSetKernelArg(run, 1, sizeof to_unit, &to_unit);
     clSetKernelArg(run, 2, sizeof(cl_mem), static_cast<const void*>(&from));
@@ -60,12 +60,12 @@ cl_int put(cl_command_queue queue, cl_mem to, size_t to_offset, cl_mem from, siz
 
 /// A buffer with these bytes, never released.
 cl_mem buffer_of(cl_command_queue queue, const void* bytes, size_t size) {
-    cl_mem buffer = real<decltype(clCreateBuffer)>("clCreateBuffer")(of_queue<cl_context>(queue, CL_QUEUE_CONTEXT),
+    cl_mem buffer = real<decltype(clCreateBuffer)>("clCreateBuffer")(queue_info<cl_context>(queue, CL_QUEUE_CONTEXT),
                                                                      CL_MEM_READ_WRITE, size, nullptr, nullptr);
-    void* const kept = std::malloc(size);  // as long as the queue may need it
-    std::memcpy(kept, bytes, size);
-    real<decltype(clEnqueueWriteBuffer)>("clEnqueueWriteBuffer")(queue, buffer, CL_FALSE, 0, size, kept, 0, nullptr,
-                                                                 nullptr);
+    void* const source_copy = std::malloc(size);  // as long as the queue may need it
+    std::memcpy(source_copy, bytes, size);
+    real<decltype(clEnqueueWriteBuffer)>("clEnqueueWriteBuffer")(queue, buffer, CL_FALSE, 0, size, source_copy, 0,
+                                                                 nullptr, nullptr);
     return buffer;
 }
 

@@ -62,16 +62,16 @@ std::string check(const std::function<Tensor(const Tensor&)>& function, const Sh
                  u = random_tensor(shape, 4, dtype);
     const auto at = reference.forward(values(x), true), by_v = reference.forward(values(v), false),
                by_u = reference.forward(values(u), false), weights = values(w);
-    Values one, two, three;
+    Values linear, two, three;
     for (std::size_t j = 0; j < at.size(); ++j) {
-        one.push_back(3 * weights[j] * at[j] * at[j]);
+        linear.push_back(3 * weights[j] * at[j] * at[j]);
         two.push_back(6 * weights[j] * at[j] * by_v[j]);
         three.push_back(6 * weights[j] * by_v[j] * by_u[j]);
     }
     const Tolerance allowed =
         dtype == DType::f64 && y.dtype() == DType::f64 ? Tolerance{1e-12, 1e-12} : Tolerance{1e-4, 1e-4};
     const Tensor first = grad({sum(w * y * y * y)}, {x}, {.create_graph = true})[0];
-    if (const auto fault = difference(first, reference.backward(one), allowed); !fault.empty())
+    if (const auto fault = difference(first, reference.backward(linear), allowed); !fault.empty())
         return "first: " + fault;
     const Tensor second = grad({sum(first * v)}, {x}, {.create_graph = true})[0];
     if (const auto fault = difference(second, reference.backward(two), allowed); !fault.empty())
@@ -161,9 +161,9 @@ TEST_CASE("clone: its own memory, in the graph; of a detached tensor, outside") 
         CHECK(x.clone().is_leaf());
         x.clone().fill_(1);
     }
-    Tensor cut = x.detach().clone();
-    CHECK_FALSE(cut.requires_grad());
-    CHECK(cut.set_requires_grad().is_leaf());
+    Tensor detached = x.detach().clone();
+    CHECK_FALSE(detached.requires_grad());
+    CHECK(detached.set_requires_grad().is_leaf());
     CHECK_FALSE(tensor({1}, {1}).clone().requires_grad());
     CHECK_FALSE(argmax(x).clone().requires_grad());
 
@@ -206,7 +206,7 @@ TEST_CASE(
     const Tensor first = grad({sum(y)}, {x}, {.create_graph = true})[0];  // the same as without it
     CHECK(values(first) == values(grad({sum(model(x))}, {x})[0]));
     CHECK(first.requires_grad());
-    const auto words = [](const std::function<void()>& call) -> std::string {
+    const auto error_of = [](const std::function<void()>& call) -> std::string {
         try {
             call();
         } catch (const Unsupported& error) {
@@ -214,11 +214,11 @@ TEST_CASE(
         }
         return "none";
     };
-    constexpr auto* wanted =
+    constexpr auto* expected =
         "backward: expected functions that are twice differentiable, got exponential, which has no gradient of "
         "its gradient (in Sequential/1)";
-    CHECK(words([&] { (void)grad({sum(square(first))}, {x}, {.retain_graph = true}); }) == wanted);
-    CHECK(words([&] { sum(square(first)).backward(); }) == wanted);
+    CHECK(error_of([&] { (void)grad({sum(square(first))}, {x}, {.retain_graph = true}); }) == expected);
+    CHECK(error_of([&] { sum(square(first)).backward(); }) == expected);
     for (const Tensor& parameter : model.parameters()) CHECK_FALSE(parameter.grad().defined());
     // Paths that do not use that gradient are not affected.
     const Tensor z = grad({sum(x * x * x) + sum(y)}, {x}, {.create_graph = true})[0];

@@ -42,11 +42,11 @@ TEST_CASE("full, zeros, ones: every type and rank") {
             CAPTURE(name_of(dtype));
             CAPTURE(shape.str());
             const auto count = static_cast<std::size_t>(shape.numel());
-            for (const Tensor& one :
+            for (const Tensor& result :
                  {ones(shape, {dtype}), ones_like(zeros(shape, {dtype})), full(shape, 1, {dtype})}) {
-                CHECK(one.dtype() == dtype);
-                CHECK(one.shape() == shape);
-                CHECK(values(one) == Values(count, 1));
+                CHECK(result.dtype() == dtype);
+                CHECK(result.shape() == shape);
+                CHECK(values(result) == Values(count, 1));
             }
             CHECK(values(zeros(shape, {dtype})) == Values(count, 0));
             CHECK(values(zeros_like(ones(shape, {dtype}))) == Values(count, 0));
@@ -120,10 +120,10 @@ TEST_CASE("arange: integral, fractional and negative steps") {
     CHECK(arange(1, 1.3, 0.1).size(0) == 4);
     for (const DType dtype : floats()) {
         const Tensor x = arange(-3, 7, 0.07, {dtype});
-        Values wanted;
-        for (int i = 0; i < 143; ++i) wanted.push_back(-3 + 0.07 * i);
+        Values expected;
+        for (int i = 0; i < 143; ++i) expected.push_back(-3 + 0.07 * i);
         CHECK(x.dtype() == dtype);
-        CHECK(difference(x, wanted, tolerance(dtype, 1, 10)) == "");
+        CHECK(difference(x, expected, tolerance(dtype, 1, 10)) == "");
     }
 }
 
@@ -134,9 +134,9 @@ TEST_CASE("arange: integers are exact in every type") {
     CHECK(arange(0, 0, 1, {DType::u8}).shape() == Shape({0}));
     CHECK(arange(2147483640, 2147483648.0, 4, {DType::i32}).to_vector<std::int32_t>() ==
           std::vector<std::int32_t>{2147483640, 2147483644});
-    const auto far = arange(0x1p53, 0x1p53 + 8, 2, {DType::i64}).to_vector<std::int64_t>();
+    const auto large_integers = arange(0x1p53, 0x1p53 + 8, 2, {DType::i64}).to_vector<std::int64_t>();
     const std::int64_t base = std::int64_t{1} << 53;
-    CHECK(far == std::vector<std::int64_t>{base, base + 2, base + 4, base + 6});
+    CHECK(large_integers == std::vector<std::int64_t>{base, base + 2, base + 4, base + 6});
     CHECK(arange(0, 100000, 1, {DType::i64}).to_vector<std::int64_t>()[99999] == 99999);
 }
 
@@ -184,9 +184,9 @@ TEST_CASE("from and to the host: every type") {
     CHECK(values(Tensor::from(std::span<const float>(constant), {2, 2})) == Values{1, 2, 3, 4});
     // The host's values may change at once.
     std::vector<float> host(5000, 1);
-    const Tensor taken = Tensor::from(host, {5000});
+    const Tensor copied = Tensor::from(host, {5000});
     std::ranges::fill(host, 2.0F);
-    CHECK(values(taken) == Values(5000, 1));
+    CHECK(values(copied) == Values(5000, 1));
     // Row-major, whatever the strides.
     CHECK(transpose(Tensor::from<float>({1, 2, 3, 4, 5, 6}, {2, 3})).to_vector<float>() ==
           std::vector<float>{1, 4, 2, 5, 3, 6});
@@ -251,9 +251,9 @@ TEST_CASE("to: another type") {
     CHECK(values(transpose(x).to(DType::i64)) == Values{-2, 3, 0, 300});
     for (const DType from : all_types())
         for (const DType to : all_types()) {
-            const Tensor there = tensor({1, 0, 1}, {3}, from).to(to);
-            CHECK(there.dtype() == to);
-            CHECK(values(there) == Values{1, 0, 1});
+            const Tensor moved = tensor({1, 0, 1}, {3}, from).to(to);
+            CHECK(moved.dtype() == to);
+            CHECK(values(moved) == Values{1, 0, 1});
             CHECK(zeros({0, 2}, {from}).to(to).shape() == Shape({0, 2}));
         }
     CHECK_THROWS_WITH_AS((void)Tensor().to(DType::f32), "to: expected a tensor, got an undefined one", ValueError);
@@ -263,15 +263,15 @@ TEST_CASE("to: another device") {
     const Device other = fresh_device();
     const Tensor x = transpose(tensor({1, 2, 3, 4, 5, 6}, {2, 3}));
     CHECK(x.to(device()).view().buffer == x.view().buffer);
-    const Tensor there = x.to(other);
-    CHECK(there.device() == other);
-    CHECK(there.shape() == Shape({3, 2}));
-    CHECK(values(there) == values(x));
-    CHECK(values(there.to(device()) + x) == Values{2, 8, 4, 10, 6, 12});
+    const Tensor moved = x.to(other);
+    CHECK(moved.device() == other);
+    CHECK(moved.shape() == Shape({3, 2}));
+    CHECK(values(moved) == values(x));
+    CHECK(values(moved.to(device()) + x) == Values{2, 8, 4, 10, 6, 12});
     for (const DType dtype : all_types()) CHECK(values(ones({3}, {dtype}).to(other)) == Values{1, 1, 1});
     CHECK(zeros({0, 2}).to(other).shape() == Shape({0, 2}));
     Tensor target = zeros({3, 2});
-    target.copy_(there);
+    target.copy_(moved);
     CHECK(values(target) == values(x));
     CHECK_THROWS_WITH_AS((void)Tensor().to(other), "to: expected a tensor, got an undefined one", ValueError);
 }
@@ -313,9 +313,9 @@ TEST_CASE("random: the same seed gives the same values, another seed or position
     }
     // Every device has the seed and its own position.
     manual_seed(9);
-    const auto here = values(uniform({10}));
-    const Device late = fresh_device();
-    CHECK(values(uniform({10}, 0, 1, {.device = late})) == here);
+    const auto expected = values(uniform({10}));
+    const Device new_device = fresh_device();
+    CHECK(values(uniform({10}, 0, 1, {.device = new_device})) == expected);
     // Empty draws do not advance the position.
     const auto offset = random_state(device()).offset;
     CHECK(uniform({0, 3}).shape() == Shape({0, 3}));
@@ -335,16 +335,16 @@ TEST_CASE("random: moments and bounds") {
     };
     for (const DType dtype : floats()) {
         manual_seed(2025);
-        const auto flat = values(uniform({size}, -3, 5, {dtype}));
-        CHECK(std::ranges::all_of(flat, [](double x) { return x >= -3 && x < 5; }));
-        CHECK(std::abs(moments(flat).first - 1) < 2.4 * errors);
-        CHECK(std::abs(moments(flat).second - 8 / std::sqrt(12)) < 2.4 * errors);
-        const auto bell = values(normal({size}, -2, 0.5, {dtype}));
-        CHECK(std::abs(moments(bell).first + 2) < 0.5 * errors);
-        CHECK(std::abs(moments(bell).second - 0.5) < 0.5 * errors);
-        const auto coin = values(bernoulli({size}, 0.3, {dtype}));
-        CHECK(std::ranges::all_of(coin, [](double x) { return x == 0 || x == 1; }));
-        CHECK(std::abs(moments(coin).first - 0.3) < 0.46 * errors);
+        const auto uniform_values = values(uniform({size}, -3, 5, {dtype}));
+        CHECK(std::ranges::all_of(uniform_values, [](double x) { return x >= -3 && x < 5; }));
+        CHECK(std::abs(moments(uniform_values).first - 1) < 2.4 * errors);
+        CHECK(std::abs(moments(uniform_values).second - 8 / std::sqrt(12)) < 2.4 * errors);
+        const auto normal_values = values(normal({size}, -2, 0.5, {dtype}));
+        CHECK(std::abs(moments(normal_values).first + 2) < 0.5 * errors);
+        CHECK(std::abs(moments(normal_values).second - 0.5) < 0.5 * errors);
+        const auto bernoulli_values = values(bernoulli({size}, 0.3, {dtype}));
+        CHECK(std::ranges::all_of(bernoulli_values, [](double x) { return x == 0 || x == 1; }));
+        CHECK(std::abs(moments(bernoulli_values).first - 0.3) < 0.46 * errors);
         CHECK(values(bernoulli({50}, 0, {dtype})) == Values(50, 0));
         CHECK(values(bernoulli({50}, 1, {dtype})) == Values(50, 1));
         CHECK(values(uniform({5}, 2, 2, {dtype})) == Values(5, 2));
@@ -354,9 +354,9 @@ TEST_CASE("random: moments and bounds") {
     manual_seed(1);
     const Tensor real = uniform({100}, 0, 10);
     manual_seed(1);
-    const Tensor whole = uniform({100}, 0, 10, {DType::i32});
-    CHECK(whole.dtype() == DType::i32);
-    CHECK(values(whole) == values(real.to(DType::i32)));
+    const Tensor integers = uniform({100}, 0, 10, {DType::i32});
+    CHECK(integers.dtype() == DType::i32);
+    CHECK(values(integers) == values(real.to(DType::i32)));
     CHECK(bernoulli({5}, 0.5, {DType::boolean}).dtype() == DType::boolean);
     CHECK(uniform({}).rank() == 0);
 }
@@ -418,9 +418,9 @@ TEST_CASE("tril_indices, triu_indices: the indices kept by tril and triu") {
         for (std::int64_t offset = -6; offset <= 6; ++offset) {
             CAPTURE(shape.str());
             CAPTURE(offset);
-            const auto kept = [&](const Tensor& triangle) { return values(transpose(nonzero(triangle), 0, 1)); };
-            CHECK(values(tril_indices(shape[0], shape[1], offset)) == kept(tril(ones(shape), offset)));
-            CHECK(values(triu_indices(shape[0], shape[1], offset)) == kept(triu(ones(shape), offset)));
+            const auto indices_of = [&](const Tensor& triangle) { return values(transpose(nonzero(triangle), 0, 1)); };
+            CHECK(values(tril_indices(shape[0], shape[1], offset)) == indices_of(tril(ones(shape), offset)));
+            CHECK(values(triu_indices(shape[0], shape[1], offset)) == indices_of(triu(ones(shape), offset)));
         }
     CHECK(tril_indices(0, 3).shape() == Shape{2, 0});
     CHECK(triu_indices(2, 2, 0, {DType::i32}).dtype() == DType::i32);

@@ -76,18 +76,19 @@ TEST_CASE("generator: numbers depend on seed and position only, from any positio
                 from.set_position(position);
                 CHECK(from.position() == position);
                 CHECK(from.seed() == 77);
-                const auto seen = values(rand({size}, {dtype}, from));
+                const auto numbers_drawn = values(rand({size}, {dtype}, from));
                 const std::uint64_t first = dtype == DType::f64 ? (position + 1) / 2 * 2 : position,
-                                    each = dtype == DType::f64 ? 2 : 1;
+                                    numbers_per_element = dtype == DType::f64 ? 2 : 1;
                 int wrong = 0;
-                for (std::uint64_t i = 0; i < seen.size(); ++i) wrong += seen[i] != unit(dtype, 77, first, i);
+                for (std::uint64_t i = 0; i < numbers_drawn.size(); ++i)
+                    wrong += numbers_drawn[i] != unit(dtype, 77, first, i);
                 CHECK(wrong == 0);
-                CHECK(from.position() == (first + each * static_cast<std::uint64_t>(size) + 3) / 4 * 4);
+                CHECK(from.position() == (first + numbers_per_element * static_cast<std::uint64_t>(size) + 3) / 4 * 4);
             }
 }
 
 TEST_CASE("generator: rows of a batch have the numbers of the whole, call by call, bit for bit") {
-    const std::int64_t whole = 13;
+    const std::int64_t total_rows = 13;
     for (const KernelStyle style : test::kernel_styles()) {
         const ops::KernelStyleScope scope(style);
         for (const DType dtype : {DType::f32, DType::f64, DType::bf16}) {
@@ -96,13 +97,14 @@ TEST_CASE("generator: rows of a batch have the numbers of the whole, call by cal
             CAPTURE(name_of(dtype));
             const std::vector<std::pair<int, int>> parts = {{5, 6}, {0, 5}, {6, 13}, {0, 13}};
             for (const auto& [first, end] : std::span(parts).first(test::small_cases() ? 1 : parts.size())) {
-                const Generator all(5, test::device()), part = Generator(5, test::device()).rows(first, end, whole);
+                const Generator all(5, test::device()),
+                    part = Generator(5, test::device()).rows(first, end, total_rows);
                 for (int call = 0; call < 2; ++call)
                     for (const Draw& draw : draws())
                         for (const std::int64_t row : {7, 1, 1033}) {
                             if (row != 7 && test::small_cases()) continue;
-                            const auto of_all = values(slice(draw({whole, row}, dtype, all), 0, first, end));
-                            CHECK(values(draw({end - first, row}, dtype, part)) == of_all);
+                            const auto all_rows = values(slice(draw({total_rows, row}, dtype, all), 0, first, end));
+                            CHECK(values(draw({end - first, row}, dtype, part)) == all_rows);
                         }
                 CHECK(all.position() == part.position());
             }
@@ -125,22 +127,22 @@ TEST_CASE("generator: dropout of rows matches the rows of dropout, also in gradi
 
 TEST_CASE("generator: the device has a default generator; manual_seed does not affect others") {
     const RandomState before = random_state(test::device());
-    const Generator own = Generator::default_of(test::device());
-    Generator mine(3, test::device());
+    const Generator default_generator = Generator::default_of(test::device());
+    Generator separate(3, test::device());
     manual_seed(21);
-    CHECK(own.seed() == 21);
-    CHECK(mine.seed() == 3);
-    const auto drawn = values(uniform({10}, 0, 1, {.device = test::device()}));
-    CHECK(own.position() == 12);
+    CHECK(default_generator.seed() == 21);
+    CHECK(separate.seed() == 3);
+    const auto numbers = values(uniform({10}, 0, 1, {.device = test::device()}));
+    CHECK(default_generator.position() == 12);
     CHECK(random_state(test::device()).offset == 3);
-    CHECK(mine.position() == 0);
-    CHECK(values(uniform({10}, 0, 1, {}, Generator(21, test::device()))) == drawn);
-    CHECK(own == Generator::default_of(test::device()));
-    CHECK_FALSE(own == mine);
-    const Generator same = mine;  // a handle
+    CHECK(separate.position() == 0);
+    CHECK(values(uniform({10}, 0, 1, {}, Generator(21, test::device()))) == numbers);
+    CHECK(default_generator == Generator::default_of(test::device()));
+    CHECK_FALSE(default_generator == separate);
+    const Generator same = separate;  // a handle
     (void)rand({5}, {}, same);
-    CHECK(mine.position() == 8);
-    mine.manual_seed(3);
+    CHECK(separate.position() == 8);
+    separate.manual_seed(3);
     CHECK(same.position() == 0);
     set_random_state(test::device(), before);
 }
@@ -181,9 +183,9 @@ TEST_CASE("generator: one created in a captured step restarts in each replay") {
         return x + first * 2.0 + rand({5}, {}, from);
     };
     const Tensor x = test::random_tensor({5}, 1);
-    const auto wanted = values(step(x));
+    const auto expected = values(step(x));
     auto replayed = capture(step);
-    for (int call = 0; call < 3; ++call) CHECK(values(replayed(x)) == wanted);
+    for (int call = 0; call < 3; ++call) CHECK(values(replayed(x)) == expected);
     CHECK(replayed.replayed() == 2);
 }
 
@@ -194,10 +196,10 @@ TEST_CASE("generator: dropout resumes from seed and position, and is the same wh
     const Tensor x = test::random_tensor({5, 77}, 1);
     (void)layer(x);
     const std::uint64_t seed = from.seed(), position = from.position();
-    const auto wanted = values(layer(x)), further = values(layer(x));
+    const auto expected = values(layer(x)), further = values(layer(x));
     Generator resumed(seed, test::device());
     layer.set_generator(resumed.set_position(position));
-    CHECK(values(layer(x)) == wanted);
+    CHECK(values(layer(x)) == expected);
     CHECK(values(layer(x)) == further);
     for (const bool again : {false, true}) {
         Tensor leaf = x.clone().set_requires_grad();
@@ -241,18 +243,18 @@ TEST_CASE("randint: integers of an interval, from two words each") {
                                     {0, std::int64_t{1} << 48}}) {
         CAPTURE(low);
         const Generator from(31, test::device());
-        const auto seen = randint(low, high, {3, 35}, {DType::i64}, from).to_vector<std::int64_t>();
+        const auto numbers_drawn = randint(low, high, {3, 35}, {DType::i64}, from).to_vector<std::int64_t>();
         const auto range = static_cast<std::uint64_t>(high - low);
         int wrong = 0;
         for (std::uint64_t i = 0; i < 105; ++i) {
             const std::uint64_t bits = std::uint64_t{word(31, i) >> 8} << 24 | word(31, 108 + i) >> 8;
-            wrong += seen[i] != low + static_cast<std::int64_t>(bits % range);
+            wrong += numbers_drawn[i] != low + static_cast<std::int64_t>(bits % range);
         }
         CHECK(wrong == 0);
     }
     const auto dice = randint(1, 7, {6000}, {DType::u8}, Generator(1, test::device())).to_vector<std::uint8_t>();
     std::array<int, 8> counts{};
-    for (const std::uint8_t one : dice) ++counts[one];
+    for (const std::uint8_t number : dice) ++counts[number];
     for (std::size_t face = 1; face < 7; ++face) CHECK(std::abs(counts[face] - 1000) < 150);
     CHECK_THROWS_WITH_AS((void)randint(3, 3, {2}), doctest::Contains("randint: expected low < high"), ValueError);
     CHECK_THROWS_AS((void)randint(0, (std::int64_t{1} << 48) + 1, {2}), ValueError);
@@ -266,16 +268,16 @@ TEST_CASE("randperm: a random order, computed on the host") {
     for (const std::int64_t n : {0, 1, 2, 7, 1001}) {
         CAPTURE(n);
         const Generator from(9, test::device());
-        const auto seen = randperm(n, {DType::i64}, from).to_vector<std::int64_t>();
-        std::vector<std::int64_t> wanted(static_cast<std::size_t>(n));
-        std::iota(wanted.begin(), wanted.end(), 0);
-        for (std::uint64_t i = 0; i < wanted.size(); ++i) {
+        const auto numbers_drawn = randperm(n, {DType::i64}, from).to_vector<std::int64_t>();
+        std::vector<std::int64_t> expected(static_cast<std::size_t>(n));
+        std::iota(expected.begin(), expected.end(), 0);
+        for (std::uint64_t i = 0; i < expected.size(); ++i) {
             const std::uint64_t bits = std::uint64_t{word(9, 2 * i)} << 32 | word(9, 2 * i + 1);
-            std::swap(wanted[i], wanted[i + bits % (wanted.size() - i)]);
+            std::swap(expected[i], expected[i + bits % (expected.size() - i)]);
         }
-        CHECK(seen == wanted);
+        CHECK(numbers_drawn == expected);
         CHECK(from.position() == (2 * static_cast<std::uint64_t>(n) + 3) / 4 * 4);
-        auto sorted = seen;
+        auto sorted = numbers_drawn;
         std::ranges::sort(sorted);
         for (std::size_t i = 0; i < sorted.size(); ++i) CHECK(sorted[i] == static_cast<std::int64_t>(i));
     }
@@ -314,12 +316,12 @@ TEST_CASE("generator: errors name the argument") {
 TEST_CASE("like: shape, type and device of another tensor") {
     for (const DType dtype : {DType::f32, DType::f16, DType::i32}) {
         const Tensor x = ones({3, 5}, {dtype, test::device()});
-        const Tensor seven = full_like(x, 7);
-        CHECK(seven.dtype() == dtype);
-        CHECK(values(seven) == std::vector<double>(15, 7));
-        const Tensor whole = randint_like(x, 2, 4, Generator(1, test::device()));
-        CHECK(whole.dtype() == dtype);
-        CHECK(values(whole) == values(randint(2, 4, {3, 5}, {dtype}, Generator(1, test::device()))));
+        const Tensor filled = full_like(x, 7);
+        CHECK(filled.dtype() == dtype);
+        CHECK(values(filled) == std::vector<double>(15, 7));
+        const Tensor integers = randint_like(x, 2, 4, Generator(1, test::device()));
+        CHECK(integers.dtype() == dtype);
+        CHECK(values(integers) == values(randint(2, 4, {3, 5}, {dtype}, Generator(1, test::device()))));
         if (dtype == DType::i32) continue;
         CHECK(values(rand_like(x, Generator(1, test::device()))) ==
               values(rand({3, 5}, {dtype}, Generator(1, test::device()))));

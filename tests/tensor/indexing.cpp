@@ -22,13 +22,13 @@ namespace {
 using Values = std::vector<double>;
 
 /// Python's range(start, stop, step) for each axis of (4, 5, 6), and which axes are removed.
-struct Cut {
+struct IndexCase {
     std::vector<Index> indices;
-    std::array<std::vector<std::int64_t>, 3> places;
+    std::array<std::vector<std::int64_t>, 3> indices_by_axis;
     Shape shape;
 };
 
-std::vector<Cut> cuts() {
+std::vector<IndexCase> index_cases() {
     const std::vector<std::int64_t> a{0, 1, 2, 3}, b{0, 1, 2, 3, 4}, c{0, 1, 2, 3, 4, 5};
     return {{{2}, {{{2}, b, c}}, {5, 6}},
             {{-1}, {{{3}, b, c}}, {5, 6}},
@@ -56,17 +56,17 @@ TensorPart at(const Tensor& x, const std::vector<Index>& indices) {
     }
 }
 
-std::size_t place(std::int64_t i, std::int64_t j, std::int64_t k) {
+std::size_t flat_index(std::int64_t i, std::int64_t j, std::int64_t k) {
     return static_cast<std::size_t>((i * 5 + j) * 6 + k);
 }
 
-void visit(const Cut& cut, const std::function<void(std::size_t)>& each) {
-    for (const auto i : cut.places[0])
-        for (const auto j : cut.places[1])
-            for (const auto k : cut.places[2]) each(place(i, j, k));
+void visit(const IndexCase& index_case, const std::function<void(std::size_t)>& call) {
+    for (const auto i : index_case.indices_by_axis[0])
+        for (const auto j : index_case.indices_by_axis[1])
+            for (const auto k : index_case.indices_by_axis[2]) call(flat_index(i, j, k));
 }
 
-std::string complaint(const std::function<void()>& call) {
+std::string error_of(const std::function<void()>& call) {
     try {
         call();
     } catch (const Error& error) {
@@ -80,58 +80,58 @@ std::string complaint(const std::function<void()>& call) {
 TEST_CASE("indexing: reads the same elements as Python") {
     const Tensor x = random_tensor({4, 5, 6}, 1);
     const Values in = values(x);
-    for (const Cut& cut : cuts()) {
-        Values wanted;
-        visit(cut, [&](std::size_t i) { wanted.push_back(in[i]); });
-        const TensorPart part = at(x, cut.indices);
-        CHECK(part.shape() == cut.shape);
-        CHECK(values(part) == wanted);
-        CHECK(values(Tensor(part) * 2).size() == wanted.size());
+    for (const IndexCase& index_case : index_cases()) {
+        Values expected;
+        visit(index_case, [&](std::size_t i) { expected.push_back(in[i]); });
+        const TensorPart part = at(x, index_case.indices);
+        CHECK(part.shape() == index_case.shape);
+        CHECK(values(part) == expected);
+        CHECK(values(Tensor(part) * 2).size() == expected.size());
     }
     CHECK(values(x[1][2]) == values(x[{1, 2}]));
     CHECK(values(x[Slice(1, 4)][1][{Slice({}, {}, 2), 3}]) == values(x[{2, Slice({}, {}, 2), 3}]));
     CHECK(values(x[Slice({}, {}, 2)][Slice(1)]) == values(x[Slice(2, 3)]));
-    CHECK(x[{3, 2, 1}].item<float>() == in[place(3, 2, 1)]);
-    CHECK(complaint([&] { (void)x[4]; }) == "operator[]: expected an index from -4 to 3 along axis 0, got 4");
-    CHECK(complaint([&] { (void)x[{0, -6}]; }) == "operator[]: expected an index from -5 to 4 along axis 1, got -6");
-    CHECK(complaint([&] {
+    CHECK(x[{3, 2, 1}].item<float>() == in[flat_index(3, 2, 1)]);
+    CHECK(error_of([&] { (void)x[4]; }) == "operator[]: expected an index from -4 to 3 along axis 0, got 4");
+    CHECK(error_of([&] { (void)x[{0, -6}]; }) == "operator[]: expected an index from -5 to 4 along axis 1, got -6");
+    CHECK(error_of([&] {
               (void)x[{0, 0, 0, 0}];
           }) == "operator[]: expected at most one index for each axis of [4, 5, 6], got 4");
-    CHECK(complaint([&] { (void)x[Slice(0, 2, 0)]; }) == "operator[]: expected a step of at least 1, got 0");
-    CHECK(complaint([&] { (void)Tensor()[0]; }) == "operator[]: expected a tensor, got an undefined one");
+    CHECK(error_of([&] { (void)x[Slice(0, 2, 0)]; }) == "operator[]: expected a step of at least 1, got 0");
+    CHECK(error_of([&] { (void)Tensor()[0]; }) == "operator[]: expected a tensor, got an undefined one");
 }
 
 TEST_CASE("indexing: writes these elements and no others, with and without a graph") {
     const Tensor from = random_tensor({4, 5, 6}, 1, widest());
     for (const bool graph : {false, true}) {
         CAPTURE(graph);
-        for (const Cut& cut : cuts()) {
-            const Tensor value = random_tensor(cut.shape, 2, widest());
+        for (const IndexCase& index_case : index_cases()) {
+            const Tensor value = random_tensor(index_case.shape, 2, widest());
             const auto fresh = [&] { return graph ? Tensor(from).clone().set_requires_grad() * 1.0 : from.clone(); };
-            const Values in = values(from), put = values(value);
-            Values wanted = in, added = in, halved = in, seven = in;
+            const Values in = values(from), assigned = values(value);
+            Values expected = in, added = in, halved = in, filled = in;
             std::size_t next = 0;
-            visit(cut, [&](std::size_t i) {
-                wanted[i] = put[next];
-                added[i] = as_type(in[i] + put[next++], widest());
+            visit(index_case, [&](std::size_t i) {
+                expected[i] = assigned[next];
+                added[i] = as_type(in[i] + assigned[next++], widest());
                 halved[i] = in[i] / 2;
-                seven[i] = 7;
+                filled[i] = 7;
             });
             Tensor x = fresh();
-            at(x, cut.indices) = value;
-            CHECK(values(x) == wanted);
+            at(x, index_case.indices) = value;
+            CHECK(values(x) == expected);
             CHECK(x.requires_grad() == graph);
             x = fresh();
-            at(x, cut.indices) += value;
+            at(x, index_case.indices) += value;
             CHECK(values(x) == added);
             x = fresh();
-            at(x, cut.indices) *= 0.5;
+            at(x, index_case.indices) *= 0.5;
             CHECK(values(x) == halved);
             x = fresh();
-            at(x, cut.indices) = 7;
-            CHECK(values(x) == seven);
+            at(x, index_case.indices) = 7;
+            CHECK(values(x) == filled);
             x = fresh();
-            at(x, cut.indices) = at(fresh(), cut.indices);  // a part of another
+            at(x, index_case.indices) = at(fresh(), index_case.indices);  // a part of another
             CHECK(values(x) == in);
         }
     }
@@ -143,16 +143,16 @@ TEST_CASE("indexing: writes these elements and no others, with and without a gra
     CHECK(values(x) == Values{1, -3, 3, 0, -5, 9});
     x[1] = x[0];
     CHECK(values(x) == Values{1, -3, 3, 1, -3, 3});
-    CHECK(complaint([&] { x[0] = zeros({2}); }).find("[2]") != std::string::npos);
+    CHECK(error_of([&] { x[0] = zeros({2}); }).find("[2]") != std::string::npos);
     x[0] = tensor({1.9, -2.7, 0.5}, {3});  // truncated, as by .to()
     CHECK(values(x[0]) == Values{1, -2, 0});
     CHECK_THROWS_AS(x[0] = 2.7, ValueError);
     const std::string fits = ": expected a result that fits the tensor's type, i32, got one of f32";
-    CHECK(complaint([&] { x[0] += 0.5; }) == "operator+=" + fits);
-    CHECK(complaint([&] { x[{1, 1}] -= tensor({0.5}, {}); }) == "operator-=" + fits);
-    CHECK(complaint([&] { x[Slice()] *= 0.5; }) == "operator*=" + fits);
-    CHECK(complaint([&] { x[0] *= Tensor(); }) == "operator*=: expected a tensor, got an undefined one");
-    CHECK(complaint([&] { x[1] /= 2; }) == "operator/=: expected a tensor of f32, f64, f16 or bf16, got i32");
+    CHECK(error_of([&] { x[0] += 0.5; }) == "operator+=" + fits);
+    CHECK(error_of([&] { x[{1, 1}] -= tensor({0.5}, {}); }) == "operator-=" + fits);
+    CHECK(error_of([&] { x[Slice()] *= 0.5; }) == "operator*=" + fits);
+    CHECK(error_of([&] { x[0] *= Tensor(); }) == "operator*=: expected a tensor, got an undefined one");
+    CHECK(error_of([&] { x[1] /= 2; }) == "operator/=: expected a tensor of f32, f64, f16 or bf16, got i32");
     CHECK_THROWS_AS(x[1] /= 2, TypeError);
     CHECK_THROWS_AS((x > 0)[0] += 1, TypeError);
     x[1] *= 2;
@@ -164,33 +164,33 @@ TEST_CASE("indexing: parts of an expanded tensor are not written, with and witho
         CAPTURE(graph);
         const Tensor b = ones({3}).set_requires_grad(graph);
         Tensor e = expand(b * 1, {4, 3});
-        const char* wanted =
+        const char* expected =
             "operator[]=: expected a tensor whose elements do not share memory, got shape [4, 3] with strides "
             "[0, "
             "1] (write to a clone() of an expanded tensor)";
-        CHECK(complaint([&] { e[1] = 5; }) == wanted);
-        CHECK(complaint([&] { e[1] = zeros({3}); }) == wanted);
-        CHECK(complaint([&] { e[{1, 0}] += 5; }) == wanted);
-        CHECK(complaint([&] { e[Slice()] = 5; }) == wanted);
+        CHECK(error_of([&] { e[1] = 5; }) == expected);
+        CHECK(error_of([&] { e[1] = zeros({3}); }) == expected);
+        CHECK(error_of([&] { e[{1, 0}] += 5; }) == expected);
+        CHECK(error_of([&] { e[Slice()] = 5; }) == expected);
         CHECK(sum(e).item<float>() == 12);
         e = e.clone();
         e[1] = 5;
         CHECK(sum(e).item<float>() == 24);
-        Tensor one = expand(b * 1, {1, 3});  // no axis is broadcast
-        one[0] = 5;
-        CHECK(sum(one).item<float>() == 15);
+        Tensor expanded = expand(b * 1, {1, 3});  // no axis is broadcast
+        expanded[0] = 5;
+        CHECK(sum(expanded).item<float>() == 15);
     }
 }
 
 TEST_CASE("indexing: refused right-hand sides have an error message") {
     const Tensor leaf = random_tensor({4, 3}, 1).set_requires_grad();
     Tensor y = leaf * 2;
-    CHECK(complaint([&] { y[0] = select(y, 0, 1); }) ==
+    CHECK(error_of([&] { y[0] = select(y, 0, 1); }) ==
           "operator[]=: expected a right-hand side with memory of its own when grad mode is on, got one of shape "
           "[3] that is a view of x (select, slice, reshape, ...); write x[...] in its place (y[0] = y[1]), or a "
           "clone() of it made in a line before");
-    const Tensor own = select(y, 0, 1).clone();
-    y[0] = own;
+    const Tensor copied = select(y, 0, 1).clone();
+    y[0] = copied;
     CHECK(values(y[0]) == values(leaf[1] * 2));
     y[2] = y[3];
     CHECK(values(y[2]) == values(leaf[3] * 2));
@@ -198,16 +198,16 @@ TEST_CASE("indexing: refused right-hand sides have an error message") {
 
 TEST_CASE("indexing: gradients of reads and writes") {
     if (!device().info().fp64) return;
-    for (const Cut& cut : cuts()) {
+    for (const IndexCase& index_case : index_cases()) {
         const auto call = [&](const std::vector<Tensor>& in) {
             Tensor x = in[0] * 1.0;
-            at(x, cut.indices) = in[1] * at(in[0], cut.indices);
-            at(x, cut.indices) += square(in[1]);
+            at(x, index_case.indices) = in[1] * at(in[0], index_case.indices);
+            at(x, index_case.indices) += square(in[1]);
             return x * x;
         };
-        if (cut.shape.numel() == 0) continue;
-        CHECK(gradient_difference(
-                  call, {random_tensor({4, 5, 6}, 1, DType::f64), random_tensor(cut.shape, 2, DType::f64)}) == "");
+        if (index_case.shape.numel() == 0) continue;
+        CHECK(gradient_difference(call, {random_tensor({4, 5, 6}, 1, DType::f64),
+                                         random_tensor(index_case.shape, 2, DType::f64)}) == "");
     }
     // Row by row, each from the previous one; and repeated.
     const auto path = [](const std::vector<Tensor>& in) {
@@ -238,10 +238,10 @@ TEST_CASE("indexing: a part sees writes; another view forbids them in a graph") 
     Tensor leaf = random_tensor({4, 3}, 1).set_requires_grad();
     Tensor x = leaf * 2;
     const auto row = x[1];
-    const Tensor also = x[{1, Slice(1)}];
+    const Tensor alias = x[{1, Slice(1)}];
     x[1] = 5;
     CHECK(values(row) == Values{5, 5, 5});
-    CHECK(values(also) == Values{5, 5});
+    CHECK(values(alias) == Values{5, 5});
     x += 1;
     CHECK(values(row) == Values{6, 6, 6});
     sum(row * row).backward();
@@ -267,9 +267,9 @@ TEST_CASE("indexing: a part sees writes; another view forbids them in a graph") 
     CHECK(values(leaf.grad()) == Values{0, 0, 0, 0, 0, 0, 4, 4, 4, 4, 4, 4});
     // reshape() of a part is not tracked as a part.
     Tensor z = leaf * 2;
-    const Tensor turned = reshape(z[0], {3, 1});
-    CHECK(complaint([&] { z[1] = 0; }).starts_with("operator[]=: expected a tensor with unshared memory"));
-    CHECK(complaint([&] { leaf[0] = 0; }).starts_with("operator[]=: expected a tensor that does not require a"));
+    const Tensor reshaped = reshape(z[0], {3, 1});
+    CHECK(error_of([&] { z[1] = 0; }).starts_with("operator[]=: expected a tensor with unshared memory"));
+    CHECK(error_of([&] { leaf[0] = 0; }).starts_with("operator[]=: expected a tensor that does not require a"));
     {
         const NoGrad no_grad;
         leaf[0] = 0;
@@ -288,27 +288,27 @@ TEST_CASE("indexing: a part sees writes; another view forbids them in a graph") 
 
 TEST_CASE("indexing: row-by-row writes cost a row each, and are captured") {
     Tensor leaf = ones({2048}).set_requires_grad();
-    const auto fill = [&](bool held) {
+    const auto fill = [&](bool shared_input) {
         Tensor x = zeros({24, 2048});
         std::vector<Tensor> all;
         for (int t = 0; t < 24; ++t) {
             x[t] = t == 0 ? leaf * 1.0 : x[t - 1] + leaf;
-            if (held) all.push_back(square(x));  // saves x for its gradient
+            if (shared_input) all.push_back(square(x));  // saves x for its gradient
         }
-        return held ? all.back() + x : x;
+        return shared_input ? all.back() + x : x;
     };
-    const auto peak_of = [&](bool held) {
+    const auto peak_of = [&](bool shared_input) {
         device().synchronize();
         device().reset_peak_memory();
         const auto before = device().memory().in_use;
-        const Tensor x = fill(held);
+        const Tensor x = fill(shared_input);
         (void)x.view();
         device().synchronize();
         return device().memory().peak - before;
     };
-    const std::uint64_t whole = 24 * 2048 * sizeof(float);
-    CHECK(peak_of(false) < 2 * whole);  // in place, since it is unshared
-    CHECK(peak_of(true) >= 2 * whole);
+    const std::uint64_t tensor_bytes = 24 * 2048 * sizeof(float);
+    CHECK(peak_of(false) < 2 * tensor_bytes);  // in place, since it is unshared
+    CHECK(peak_of(true) >= 2 * tensor_bytes);
     sum(fill(false)).backward();
     CHECK(values(leaf.grad()) == Values(2048, 300));
 

@@ -39,15 +39,15 @@ std::uint64_t in_scope(const Device& device, std::string_view scope) {
 
 TEST_CASE("memory: backward through a chain needs two gradients at a time, not all") {
     const Tensor x = random_tensor({256, 256}, 1).set_requires_grad();
-    constexpr std::uint64_t one = 256 * 256 * 4;
+    constexpr std::uint64_t tensor_bytes = 256 * 256 * 4;
     Tensor y = x;
     for (int i = 0; i < 12; ++i) y = softmax(y);  // saves its result, and cannot be fused
     (void)y.view();                               // the last one is pending
     const auto before = x.device().memory().in_use;
     const auto peak = peak_of(x.device(), [&] { y.backward(ones_like(y)); });
-    CHECK(peak <= 3 * one);
+    CHECK(peak <= 3 * tensor_bytes);
     y = Tensor();
-    CHECK(x.device().memory().in_use == before - 11 * one);  // the results are freed, the gradient exists
+    CHECK(x.device().memory().in_use == before - 11 * tensor_bytes);  // the results are freed, the gradient exists
 }
 
 TEST_CASE("memory: with max pooling after convolution and relu, the gradient reuses the memory of relu's result") {
@@ -64,20 +64,20 @@ TEST_CASE("memory: with max pooling after convolution and relu, the gradient reu
 
 TEST_CASE("memory: if relu's result is still referenced, its gradient is correct") {
     const Tensor x = random_tensor({2, 3, 8, 8}, 1).set_requires_grad();
-    const auto gradient = [&](bool held, bool twice) {
+    const auto gradient = [&](bool shared, bool two_uses) {
         const Tensor h = relu(x * 2.0);
         Tensor y = sum(max_pool2d(h)) * 3.0;
-        if (twice) y = y + sum(h * h);
-        const Tensor kept = held ? h : Tensor();
-        if (!held && !twice) return grad({sum(max_pool2d(relu(x * 2.0))) * 3.0}, {x})[0].to_vector<float>();
+        if (two_uses) y = y + sum(h * h);
+        const Tensor retained = shared ? h : Tensor();
+        if (!shared && !two_uses) return grad({sum(max_pool2d(relu(x * 2.0))) * 3.0}, {x})[0].to_vector<float>();
         return grad({y}, {x})[0].to_vector<float>();
     };
     CHECK(gradient(true, false) == gradient(false, false));
     const auto in = values(x);
-    const auto both = gradient(false, true), alone = gradient(false, false);
+    const auto both = gradient(false, true), single_use = gradient(false, false);
     for (std::size_t i = 0; i < in.size(); ++i) {
-        const double more = in[i] > 0 ? 8 * in[i] : 0;  // d(sum of (2x)^2)/dx
-        CHECK(both[i] == doctest::Approx(alone[i] + more).epsilon(1e-5));
+        const double second_term = in[i] > 0 ? 8 * in[i] : 0;  // d(sum of (2x)^2)/dx
+        CHECK(both[i] == doctest::Approx(single_use[i] + second_term).epsilon(1e-5));
     }
 }
 
@@ -104,9 +104,9 @@ TEST_CASE("memory: with frozen weights conv2d, linear and matmul save no input, 
                 y = test_case.function(x, weight);
                 (void)y.view();
             }
-            const bool kept = !memory.expired();
+            const bool retained = !memory.expired();
             *gradient = values(grad({sum(square(y))}, {leaf})[0]);
-            return kept;
+            return retained;
         };
         std::vector<double> frozen, learning;
         CHECK_FALSE(keeps_input(true, &frozen));
@@ -118,11 +118,11 @@ TEST_CASE("memory: with frozen weights conv2d, linear and matmul save no input, 
 TEST_CASE("memory: shape checks do not evaluate pending values") {
     if (!ops::fuses()) return;
     const Tensor x = random_tensor({2, 3}, 1), target = exp(random_tensor({2, 3}, 2)),
-                 wrong = exp(random_tensor({3, 2}, 3));
-    CHECK_THROWS_AS(mse_loss(x, wrong), ShapeError);
-    CHECK_THROWS_AS(bce_with_logits(x, wrong), ShapeError);
-    CHECK_THROWS_AS(global_avg_pool2d(wrong), ShapeError);
-    CHECK_FALSE(wrong.value().computed());
+                 misshapen = exp(random_tensor({3, 2}, 3));
+    CHECK_THROWS_AS(mse_loss(x, misshapen), ShapeError);
+    CHECK_THROWS_AS(bce_with_logits(x, misshapen), ShapeError);
+    CHECK_THROWS_AS(global_avg_pool2d(misshapen), ShapeError);
+    CHECK_FALSE(misshapen.value().computed());
     const Tensor losses = mse_loss(x, target, Reduction::none);
     CHECK_FALSE(target.value().computed());
     CHECK(values(losses).size() == 6);

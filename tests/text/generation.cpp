@@ -29,7 +29,7 @@ std::vector<float> random_logits(std::uint64_t seed, std::size_t count) {
     return out;
 }
 
-std::vector<std::size_t> kept(const std::vector<float>& logits) {
+std::vector<std::size_t> finite_indices(const std::vector<float>& logits) {
     std::vector<std::size_t> out;
     for (std::size_t i = 0; i < logits.size(); ++i)
         if (logits[i] > -kInfinity) out.push_back(i);
@@ -66,18 +66,18 @@ TEST_CASE("generation: filters of tokens") {
             std::ranges::sort(out);
             return out;
         };
-        CHECK(kept(processed(logits, {.do_sample = true, .top_k = 5})) == first(5));
-        CHECK(kept(processed(logits, {.do_sample = true, .top_k = 100})) == first(23));
-        CHECK(kept(processed(logits, {.top_k = 5})) == first(23));  // only when sampling
+        CHECK(finite_indices(processed(logits, {.do_sample = true, .top_k = 5})) == first(5));
+        CHECK(finite_indices(processed(logits, {.do_sample = true, .top_k = 100})) == first(23));
+        CHECK(finite_indices(processed(logits, {.top_k = 5})) == first(23));  // only when sampling
         for (const double top_p : {0.05, 0.5, 0.9}) {
             std::size_t count = 0;
             double sum = 0;
             while (sum < top_p) sum += p[order[count++]];
-            CHECK(kept(processed(logits, {.do_sample = true, .top_p = top_p})) == first(count));
+            CHECK(finite_indices(processed(logits, {.do_sample = true, .top_p = top_p})) == first(count));
         }
         for (const double min_p : {0.05, 0.5, 1.0}) {
             const auto count = std::ranges::count_if(p, [&](double value) { return value >= min_p * p[order[0]]; });
-            CHECK(kept(processed(logits, {.do_sample = true, .min_p = min_p})) ==
+            CHECK(finite_indices(processed(logits, {.do_sample = true, .min_p = min_p})) ==
                   first(static_cast<std::size_t>(count)));
         }
         // Typical: closest to the entropy first.
@@ -89,11 +89,11 @@ TEST_CASE("generation: filters of tokens") {
         });
         std::size_t count = 0;
         for (double sum = 0; sum < 0.4;) sum += p[typical[count++]];
-        std::vector<std::size_t> wanted(typical.begin(), typical.begin() + static_cast<std::ptrdiff_t>(count));
-        std::ranges::sort(wanted);
-        CHECK(kept(processed(logits, {.do_sample = true, .typical_p = 0.4})) == wanted);
+        std::vector<std::size_t> expected(typical.begin(), typical.begin() + static_cast<std::ptrdiff_t>(count));
+        std::ranges::sort(expected);
+        CHECK(finite_indices(processed(logits, {.do_sample = true, .typical_p = 0.4})) == expected);
         // Temperature is applied before the others.
-        CHECK(kept(processed(logits, {.do_sample = true, .temperature = 0.01, .top_p = 0.9})) == first(1));
+        CHECK(finite_indices(processed(logits, {.do_sample = true, .temperature = 0.01, .top_p = 0.9})) == first(1));
         CHECK(processed(logits, {.do_sample = true, .temperature = 2})[3] == doctest::Approx(logits[3] / 2));
     }
 }
@@ -187,17 +187,17 @@ TEST_CASE("generation: greedy and sampled sequences, and stopping") {
         generate(model, prompt, {.max_new_tokens = 12, .min_new_tokens = 6, .eos_token_id = {fourth}})[0];
     CHECK(std::ranges::find(longer.tokens, fourth) - longer.tokens.begin() >= 6);
 
-    const GenerationOptions drawn{
+    const GenerationOptions sampling{
         .max_new_tokens = 10, .do_sample = true, .eos_token_id = {0}, .num_return_sequences = 4, .seed = 7};
-    const auto some = generate(model, prompt, drawn), again = generate(model, prompt, drawn);
+    const auto some = generate(model, prompt, sampling), again = generate(model, prompt, sampling);
     REQUIRE(some.size() == 4);
     for (std::size_t i = 0; i < 4; ++i) CHECK(some[i].tokens == again[i].tokens);
     CHECK(some[0].tokens != some[1].tokens);
-    GenerationOptions one = drawn;
-    one.num_return_sequences = 1;
-    CHECK(generate(model, prompt, one)[0].tokens == some[0].tokens);  // a random stream for each sequence
-    one.seed = 8;
-    CHECK(generate(model, prompt, one)[0].tokens != some[0].tokens);
+    GenerationOptions single_sequence = sampling;
+    single_sequence.num_return_sequences = 1;
+    CHECK(generate(model, prompt, single_sequence)[0].tokens == some[0].tokens);  // a random stream for each sequence
+    single_sequence.seed = 8;
+    CHECK(generate(model, prompt, single_sequence)[0].tokens != some[0].tokens);
     CHECK(generate(model, prompt, {.max_new_tokens = 0})[0].tokens.empty());
     CHECK_THROWS_AS((void)generate(NextLogitsOfOne(), prompt), ValueError);
     CHECK_THROWS_AS((void)generate([](const GenerationStep&) { return std::vector<std::vector<float>>(); }, prompt),
@@ -214,7 +214,7 @@ TEST_CASE("generation: with equal scores exactly the requested number remains, l
     const std::vector<float> equal(6, 0.5F), two{1, 3, 0, 3, 3, 1};
     const auto left = [](const std::vector<float>& logits, GenerationOptions options) {
         options.do_sample = true;
-        return kept(processed(logits, options));
+        return finite_indices(processed(logits, options));
     };
     using Indices = std::vector<std::size_t>;
     CHECK(left(equal, {.top_k = 2}) == Indices{0, 1});
@@ -227,29 +227,29 @@ TEST_CASE("generation: with equal scores exactly the requested number remains, l
     CHECK(left(equal, {.min_p = 1}).size() == 6);  // a threshold, not a number
     CHECK(left({0, kInfinity, -kInfinity, kInfinity}, {.top_k = 1}) == Indices{1});
     // A vocabulary that is only partially sorted.
-    std::vector<float> many(5000);
-    for (std::size_t i = 0; i < many.size(); ++i) many[i] = static_cast<float>((i * 37) % 50);
+    std::vector<float> many_logits(5000);
+    for (std::size_t i = 0; i < many_logits.size(); ++i) many_logits[i] = static_cast<float>((i * 37) % 50);
     Indices first;
-    for (std::size_t i = 0; i < many.size() && first.size() < 70; ++i)
-        if (many[i] == 49) first.push_back(i);
-    CHECK(left(many, {.top_k = 70}) == first);
+    for (std::size_t i = 0; i < many_logits.size() && first.size() < 70; ++i)
+        if (many_logits[i] == 49) first.push_back(i);
+    CHECK(left(many_logits, {.top_k = 70}) == first);
     // A temperature for which quotients overflow a float.
     CHECK(left({-3, -2, -2.5F}, {.temperature = 1e-45}) == Indices{1});
 }
 
 TEST_CASE("generation: NaN is refused, and so are tokens outside of the vocabulary") {
-    const auto of = [](std::vector<float> logits) {
+    const auto constant_logits = [](std::vector<float> logits) {
         return [logits](std::span<const std::int64_t>) { return logits; };
     };
     for (const bool draw : {false, true})
         for (const std::int64_t beams : {1, 2}) {
             const GenerationOptions options{.do_sample = draw, .num_beams = beams};
-            CHECK_THROWS_AS((void)generate(of({1, NAN, 2}), Ids{0}, options), ValueError);
-            CHECK_THROWS_AS((void)generate(of({NAN, NAN}), Ids{0}, options), ValueError);
-            CHECK_THROWS_AS((void)generate(of({-kInfinity, -kInfinity}), Ids{0}, options), ValueError);
+            CHECK_THROWS_AS((void)generate(constant_logits({1, NAN, 2}), Ids{0}, options), ValueError);
+            CHECK_THROWS_AS((void)generate(constant_logits({NAN, NAN}), Ids{0}, options), ValueError);
+            CHECK_THROWS_AS((void)generate(constant_logits({-kInfinity, -kInfinity}), Ids{0}, options), ValueError);
         }
     CHECK_THROWS_AS((void)processed({1, NAN}, {}), ValueError);
-    const auto three = of({1, 2, 3});
+    const auto three = constant_logits({1, 2, 3});
     CHECK_THROWS_WITH_AS((void)generate(three, Ids{0}, {.eos_token_id = {3}}),
                          "GenerationOptions: expected eos_token_id in 0 .. 2, the vocabulary, got 3", ValueError);
     CHECK_THROWS_AS((void)generate(three, Ids{0}, {.suppress_tokens = {-1}}), ValueError);
@@ -261,22 +261,22 @@ TEST_CASE("generation: NaN is refused, and so are tokens outside of the vocabula
 
 TEST_CASE("generation: stop strings, streamed text and tokens") {
     // Generates a text byte by byte, whatever the prompt.
-    const std::string whole = "ab\u00e9 the end. more";
+    const std::string complete_text = "ab\u00e9 the end. more";
     const auto spelled = [&](std::size_t prompt) {
-        return [&whole, prompt](std::span<const std::int64_t> tokens) {
+        return [&complete_text, prompt](std::span<const std::int64_t> tokens) {
             std::vector<float> logits(256);
-            logits[static_cast<unsigned char>(whole.at(tokens.size() - prompt))] = 9;
+            logits[static_cast<unsigned char>(complete_text.at(tokens.size() - prompt))] = 9;
             return logits;
         };
     };
     const auto decode = [](std::span<const std::int64_t> tokens) {
         std::string out;
-        for (const std::int64_t one : tokens) out += static_cast<char>(one);
+        for (const std::int64_t token : tokens) out += static_cast<char>(token);
         return out;
     };
-    const auto length = static_cast<std::int64_t>(whole.size());
+    const auto length = static_cast<std::int64_t>(complete_text.size());
     const GeneratedSequence all = generate(spelled(2), Ids{1, 2}, {.max_new_tokens = length, .decode = decode})[0];
-    CHECK(all.text == whole);
+    CHECK(all.text == complete_text);
     CHECK(all.reason == FinishReason::length);
     CHECK(!all.finished);
     std::vector<std::string> pieces;
@@ -299,7 +299,7 @@ TEST_CASE("generation: stop strings, streamed text and tokens") {
     CHECK(stopped.reason == FinishReason::stop_string);
     CHECK(stopped.finished);
     std::string joined;
-    for (const std::string& one : pieces) joined += one;
+    for (const std::string& piece : pieces) joined += piece;
     CHECK(joined == stopped.text);
     CHECK(pieces[2].empty());  // half of a character
     CHECK(pieces[3] == "\u00e9");
@@ -332,52 +332,52 @@ TEST_CASE("generation: prompts of different lengths, and tensor functions, match
         const auto all = generate(model, prompts, options);
         REQUIRE(all.size() == 4);
         for (std::size_t i = 0; i < 4; ++i) {
-            const auto alone = generate(model, prompts[i], options)[0];
-            CHECK(all[i].tokens == alone.tokens);
-            CHECK(all[i].score == doctest::Approx(alone.score));
+            const auto single = generate(model, prompts[i], options)[0];
+            CHECK(all[i].tokens == single.tokens);
+            CHECK(all[i].score == doctest::Approx(single.score));
         }
     }
-    const GenerationOptions drawn{.max_new_tokens = 6, .do_sample = true, .num_return_sequences = 2, .seed = 3};
-    const auto some = generate(model, prompts, drawn);
+    const GenerationOptions sampling{.max_new_tokens = 6, .do_sample = true, .num_return_sequences = 2, .seed = 3};
+    const auto some = generate(model, prompts, sampling);
     CHECK(some.size() == 8);
-    CHECK(some[0].tokens == generate(model, prompts[0], drawn)[0].tokens);
+    CHECK(some[0].tokens == generate(model, prompts[0], sampling)[0].tokens);
     CHECK(some[0].tokens != some[1].tokens);
     CHECK(generate(model, std::vector<Ids>{}, {}).empty());
     // Logits from a tensor, at each position or at the last one.
-    const auto rows = [&](const Tensor& tokens, bool each_place) {
+    const auto rows = [&](const Tensor& tokens, bool all_positions) {
         const Ids all = tokens.to_vector<std::int64_t>();
         const std::int64_t length = tokens.size(1);
         std::vector<float> logits;
         for (std::int64_t row = 0; row < tokens.size(0); ++row)
-            for (std::int64_t t = each_place ? 0 : length - 1; t < length; ++t) {
-                const auto of = table_model(
+            for (std::int64_t t = all_positions ? 0 : length - 1; t < length; ++t) {
+                const auto scores = table_model(
                     std::span(all).subspan(static_cast<std::size_t>(row * length), static_cast<std::size_t>(t + 1)), 9);
-                logits.insert(logits.end(), of.begin(), of.end());
+                logits.insert(logits.end(), scores.begin(), scores.end());
             }
-        return each_place ? Tensor::from(logits, {tokens.size(0), length, 9})
-                          : Tensor::from(logits, {tokens.size(0), 9});
+        return all_positions ? Tensor::from(logits, {tokens.size(0), length, 9})
+                             : Tensor::from(logits, {tokens.size(0), 9});
     };
-    for (const bool each_place : {false, true}) {
-        const NextLogitsOfTensor of_tensor = [&](const Tensor& tokens) { return rows(tokens, each_place); };
-        const auto got = generate(of_tensor, prompts, drawn);
+    for (const bool all_positions : {false, true}) {
+        const NextLogitsOfTensor next_logits = [&](const Tensor& tokens) { return rows(tokens, all_positions); };
+        const auto got = generate(next_logits, prompts, sampling);
         for (std::size_t i = 0; i < 8; ++i) CHECK(got[i].tokens == some[i].tokens);
     }
     struct Table : nn::Layer {
-        std::function<Tensor(const Tensor&)> of;
+        std::function<Tensor(const Tensor&)> logits_of;
         nn::Layer* child = nullptr;
         bool was_training = true;
         Tensor forward(Tensor tokens) override {
             was_training = was_training && training();
-            return of(tokens);
+            return logits_of(tokens);
         }
     };
     Table table;
-    table.of = [&](const Tensor& tokens) { return rows(tokens, true); };
+    table.logits_of = [&](const Tensor& tokens) { return rows(tokens, true); };
     CHECK(generate(table, prompts[2], {.max_new_tokens = 6})[0].tokens ==
           generate(model, prompts[2], {.max_new_tokens = 6})[0].tokens);
     CHECK(!table.was_training);
     CHECK(table.training());
-    table.of = [](const Tensor&) { return zeros({1, 1, 1, 1}); };
+    table.logits_of = [](const Tensor&) { return zeros({1, 1, 1, 1}); };
     CHECK_THROWS_AS((void)generate(table, prompts[2], {}), ShapeError);
     CHECK(table.training());
     CHECK_THROWS_AS((void)generate(table, Ids{}, {}), ValueError);
@@ -388,13 +388,14 @@ TEST_CASE("generation: with as many beams as sequences, beam search finds the be
     for (const std::size_t vocabulary : {3U, 4U})
         for (const double length_penalty : {0.0, 1.0, 2.0}) {
             const Ids prompt{1};
-            constexpr std::int64_t kLongest = 4;
+            constexpr std::int64_t kMaxLength = 4;
             std::vector<GeneratedSequence> all;
             const std::function<void(const Ids&, double)> go = [&](const Ids& tokens, double score) {
-                const auto made = static_cast<std::int64_t>(tokens.size()) - 1;
-                if (made > 0 && (made == kLongest || tokens.back() == kEnd)) {
+                const auto generated = static_cast<std::int64_t>(tokens.size()) - 1;
+                if (generated > 0 && (generated == kMaxLength || tokens.back() == kEnd)) {
                     all.push_back({Ids(tokens.begin() + 1, tokens.end()),
-                                   score / std::pow(static_cast<double>(made), length_penalty), tokens.back() == kEnd});
+                                   score / std::pow(static_cast<double>(generated), length_penalty),
+                                   tokens.back() == kEnd});
                     return;
                 }
                 const std::vector<double> p = log_softmax(table_model(tokens, vocabulary));
@@ -408,7 +409,7 @@ TEST_CASE("generation: with as many beams as sequences, beam search finds the be
             std::ranges::sort(all, std::greater<>(), &GeneratedSequence::score);
             const std::vector<GeneratedSequence> got =
                 generate([&](std::span<const std::int64_t> tokens) { return table_model(tokens, vocabulary); }, prompt,
-                         {.max_new_tokens = kLongest,
+                         {.max_new_tokens = kMaxLength,
                           .eos_token_id = {kEnd},
                           .num_beams = 400,
                           .length_penalty = length_penalty,
@@ -450,22 +451,22 @@ TEST_CASE("generation: few beams continue from the right parents, and may stop e
     };
     const GenerationOptions options{
         .max_new_tokens = 9, .eos_token_id = {0, 3}, .num_beams = 4, .num_return_sequences = 4};
-    const auto late = generate(next, prompt, options);
-    REQUIRE(late.size() == 4);
-    for (std::size_t i = 1; i < 4; ++i) CHECK(late[i].score <= late[i - 1].score);
+    const auto all_finished = generate(next, prompt, options);
+    REQUIRE(all_finished.size() == 4);
+    for (std::size_t i = 1; i < 4; ++i) CHECK(all_finished[i].score <= all_finished[i - 1].score);
     before.clear();
-    GenerationOptions early = options;
-    early.early_stopping = true;
-    const auto soon = generate(next, prompt, early);
-    CHECK(late[0].score >= soon[0].score);
-    for (const GeneratedSequence& generated_sequence : soon) CHECK(generated_sequence.finished);
+    GenerationOptions stop_early = options;
+    stop_early.early_stopping = true;
+    const auto stopped_early = generate(next, prompt, stop_early);
+    CHECK(all_finished[0].score >= stopped_early[0].score);
+    for (const GeneratedSequence& generated_sequence : stopped_early) CHECK(generated_sequence.finished);
     before.clear();
-    GenerationOptions drawn = options;
-    drawn.do_sample = true;
-    drawn.seed = 3;
-    const auto some = generate(next, prompt, drawn);
+    GenerationOptions sampling = options;
+    sampling.do_sample = true;
+    sampling.seed = 3;
+    const auto some = generate(next, prompt, sampling);
     before.clear();
-    CHECK(generate(next, prompt, drawn)[0].tokens == some[0].tokens);
+    CHECK(generate(next, prompt, sampling)[0].tokens == some[0].tokens);
     // Beam search with one beam is the greedy sequence, or better.
     const auto greedy = generate([](std::span<const std::int64_t> tokens) { return table_model(tokens, 11); }, prompt,
                                  {.max_new_tokens = 9});

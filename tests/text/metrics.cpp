@@ -65,24 +65,24 @@ TEST_CASE("metrics: edit distance") {
     for (int round = 0; round < 60; ++round) {
         const Tokens a = random_tokens(random, 7, 3), b = random_tokens(random, 7, 3);
         const EditCounts counts = edits(a, b);
-        const std::int64_t wanted = plain_distance(a, b, 0, 0);
-        CHECK(counts.distance() == wanted);
+        const std::int64_t expected = plain_distance(a, b, 0, 0);
+        CHECK(counts.distance() == expected);
         CHECK(counts.matches + counts.substitutions + counts.insertions == static_cast<std::int64_t>(a.size()));
         CHECK(counts.matches + counts.substitutions + counts.deletions == static_cast<std::int64_t>(b.size()));
         std::string joined_a, joined_b;
         std::vector<std::int64_t> ids_a, ids_b;
         for (const auto& token : a) joined_a += token, ids_a.push_back(token[0]);
         for (const auto& token : b) joined_b += token, ids_b.push_back(token[0]);
-        CHECK(edit_distance(joined_a, joined_b) == wanted);
-        CHECK(edit_distance(ids_a, ids_b) == wanted);
+        CHECK(edit_distance(joined_a, joined_b) == expected);
+        CHECK(edit_distance(ids_a, ids_b) == expected);
     }
     CHECK(edit_distance("kitten", "sitting") == 3);
     CHECK(edit_distance("né", "ne") == 1);  // of characters, not of bytes
-    const std::vector<std::string> said{"the cat sat", "a  b"}, meant{"the cat sat down", "a c"};
-    CHECK(word_error_rate(said, meant) == doctest::Approx(2.0 / 6));
-    CHECK(character_error_rate(said, meant) == doctest::Approx((5.0 + 2) / (16 + 3)));
-    CHECK_THROWS_AS((void)word_error_rate(said, std::vector<std::string>{"a"}), ValueError);
-    CHECK_THROWS_AS((void)word_error_rate(said, std::vector<std::string>{"", ""}), ValueError);
+    const std::vector<std::string> predictions{"the cat sat", "a  b"}, targets{"the cat sat down", "a c"};
+    CHECK(word_error_rate(predictions, targets) == doctest::Approx(2.0 / 6));
+    CHECK(character_error_rate(predictions, targets) == doctest::Approx((5.0 + 2) / (16 + 3)));
+    CHECK_THROWS_AS((void)word_error_rate(predictions, std::vector<std::string>{"a"}), ValueError);
+    CHECK_THROWS_AS((void)word_error_rate(predictions, std::vector<std::string>{"", ""}), ValueError);
 }
 
 TEST_CASE("metrics: BLEU matches its definition") {
@@ -95,10 +95,10 @@ TEST_CASE("metrics: BLEU matches its definition") {
             references.push_back({random_tokens(random, 20, 3)});
         }
         std::array<double, 4> matches{}, all{};
-        double length = 0, wanted_length = 0;
+        double length = 0, expected_length = 0;
         for (std::size_t i = 0; i < hypotheses.size(); ++i) {
             length += static_cast<double>(hypotheses[i].size());
-            wanted_length += static_cast<double>(references[i][0].size());
+            expected_length += static_cast<double>(references[i][0].size());
             for (std::size_t n = 1; n <= 4; ++n) {
                 const auto [m, count] = plain_ngrams(hypotheses[i], references[i][0], n);
                 matches[n - 1] += m;
@@ -107,13 +107,13 @@ TEST_CASE("metrics: BLEU matches its definition") {
         }
         double mean = 0;
         for (std::size_t n = 0; n < 4; ++n) mean += std::log(matches[n] / all[n]) / 4;
-        const double wanted =
-            100 * std::exp(mean) * (length < wanted_length ? std::exp(1 - wanted_length / length) : 1);
+        const double expected =
+            100 * std::exp(mean) * (length < expected_length ? std::exp(1 - expected_length / length) : 1);
         const Bleu got = corpus_bleu(hypotheses, references, {.smoothing = BleuSmoothing::none});
-        if (matches[3] > 0) CHECK(got.score == doctest::Approx(wanted));
+        if (matches[3] > 0) CHECK(got.score == doctest::Approx(expected));
         else CHECK(got.score == 0);
         CHECK(got.hypothesis_length == static_cast<std::int64_t>(length));
-        CHECK(got.reference_length == static_cast<std::int64_t>(wanted_length));
+        CHECK(got.reference_length == static_cast<std::int64_t>(expected_length));
     }
 }
 
@@ -130,9 +130,9 @@ TEST_CASE("metrics: BLEU matches sacreBLEU 2.6") {
     CHECK(sentence_bleu(split_whitespace("dog"), references).score == 0);
     CHECK(sentence_bleu({}, references).score == 0);
     const std::vector<Tokens> both{hypothesis, split_whitespace("a b c d e")};
-    const std::vector<std::vector<Tokens>> of_both{references,
-                                                   {split_whitespace("a b d c e f"), split_whitespace("a")}};
-    const Bleu corpus = corpus_bleu(both, of_both);
+    const std::vector<std::vector<Tokens>> both_references{references,
+                                                           {split_whitespace("a b d c e f"), split_whitespace("a")}};
+    const Bleu corpus = corpus_bleu(both, both_references);
     CHECK(corpus.score == doctest::Approx(36.298976455773854));
     CHECK(corpus.precisions[3] == doctest::Approx(16.666666666666668));
     CHECK(corpus.brevity_penalty == doctest::Approx(1.0));
@@ -151,11 +151,11 @@ TEST_CASE("metrics: ROUGE") {
         const Tokens a = random_tokens(random, 9, 3), b = random_tokens(random, 9, 3);
         for (const int n : {1, 2}) {
             const auto [matches, all] = plain_ngrams(a, b, static_cast<std::size_t>(n));
-            const double of_reference = plain_ngrams(b, a, static_cast<std::size_t>(n)).second;
+            const double reference_count = plain_ngrams(b, a, static_cast<std::size_t>(n)).second;
             const Rouge got = rouge_n(a, b, n);
             CHECK(got.precision == doctest::Approx(all > 0 ? matches / all : 0));
-            CHECK(got.recall == doctest::Approx(of_reference > 0 ? matches / of_reference : 0));
-            CHECK(got.f1 == doctest::Approx(matches > 0 ? 2 * matches / (all + of_reference) : 0));
+            CHECK(got.recall == doctest::Approx(reference_count > 0 ? matches / reference_count : 0));
+            CHECK(got.f1 == doctest::Approx(matches > 0 ? 2 * matches / (all + reference_count) : 0));
         }
         const Rouge l = rouge_l(a, b);
         const auto common = static_cast<double>(plain_lcs(a, b, 0, 0));

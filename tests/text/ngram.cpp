@@ -26,9 +26,9 @@ std::vector<Ids> random_sequences(std::uint64_t seed, int count) {
     data::Random random(seed, 0, 0, data::Purpose::user);
     std::vector<Ids> out;
     for (int i = 0; i < count; ++i) {
-        Ids one;
-        for (std::int64_t k = 0; k < random.below(12); ++k) one.push_back(std::min(random.below(9), random.below(9)));
-        out.push_back(one);
+        Ids ids;
+        for (std::int64_t k = 0; k < random.below(12); ++k) ids.push_back(std::min(random.below(9), random.below(9)));
+        out.push_back(ids);
     }
     return out;
 }
@@ -60,32 +60,32 @@ class PlainKneserNey {
         }
         return out;
     }
-    [[nodiscard]] double discount(std::size_t n, double of) const {
+    [[nodiscard]] double discount(std::size_t n, double occurrences) const {
         std::array<double, 5> number{};
         std::set<Ids> all;
         for (const auto& [ngram, count] : counts_[n - 1]) all.insert(ngram);
         for (const Ids& ngram : all)
             if (const double c = count(ngram); c >= 1 && c <= 4) number[static_cast<std::size_t>(c)] += 1;
-        if (of <= 0) return 0;
+        if (occurrences <= 0) return 0;
         if (number[1] == 0 || number[2] == 0) return 0.5;
         const double y = number[1] / (number[1] + 2 * number[2]);
         if (number[3] == 0 || number[4] == 0) return y;
-        const double i = std::min(of, 3.0);
+        const double i = std::min(occurrences, 3.0);
         return i - (i + 1) * y * number[static_cast<std::size_t>(i) + 1] / number[static_cast<std::size_t>(i)];
     }
     [[nodiscard]] double probability(const Ids& context, std::int64_t token) const {
         const double shorter =
             context.empty() ? 1.0 / kVocabulary : probability(Ids(context.begin() + 1, context.end()), token);
-        double total = 0, given = 0, own = 0;
+        double total = 0, backoff_mass = 0, discounted = 0;
         for (std::int64_t w = 0; w < kVocabulary; ++w) {
             Ids ngram = context;
             ngram.push_back(w);
             const double c = count(ngram), d = discount(ngram.size(), c);
             total += c;
-            given += d;
-            if (w == token) own = c - d;
+            backoff_mass += d;
+            if (w == token) discounted = c - d;
         }
-        return total > 0 ? (own + given * shorter) / total : shorter;
+        return total > 0 ? (discounted + backoff_mass * shorter) / total : shorter;
     }
 
   private:
@@ -93,7 +93,7 @@ class PlainKneserNey {
     std::vector<std::map<Ids, std::int64_t>> counts_;
 };
 
-double sum_of(const NgramModel& model, const Ids& context) {
+double total_probability(const NgramModel& model, const Ids& context) {
     double sum = 0;
     for (std::int64_t token = 0; token < model.vocab_size(); ++token)
         sum += std::exp(model.log_probability(token, context));
@@ -110,11 +110,11 @@ TEST_CASE("ngram: Kneser-Ney matches its formulas") {
         const PlainKneserNey plain(sequences, static_cast<std::size_t>(order));
         for (const Ids& context : {Ids{}, Ids{0}, Ids{1, 2}, Ids{7, 7}, Ids{3, 8, 0, 1}, Ids{9, 9}})
             for (std::int64_t token = 0; token < kVocabulary; ++token) {
-                Ids seen{kBegin};
-                seen.insert(seen.end(), context.begin(), context.end());
+                Ids history{kBegin};
+                history.insert(history.end(), context.begin(), context.end());
                 const Ids last(
-                    seen.end() - std::min<std::ptrdiff_t>(order - 1, static_cast<std::ptrdiff_t>(seen.size())),
-                    seen.end());
+                    history.end() - std::min<std::ptrdiff_t>(order - 1, static_cast<std::ptrdiff_t>(history.size())),
+                    history.end());
                 CHECK(std::exp(model.log_probability(token, context)) ==
                       doctest::Approx(plain.probability(last, token)).epsilon(1e-9));
             }
@@ -125,17 +125,17 @@ TEST_CASE("ngram: probabilities sum to one in each context, and none is zero") {
     const std::vector<Ids> sequences = random_sequences(4, 40);
     for (const NgramSmoothing smoothing : {NgramSmoothing::kneser_ney, NgramSmoothing::add_k, NgramSmoothing::backoff})
         for (const int order : {1, 2, 4, 8})
-            for (const bool marked : {false, true}) {
+            for (const bool with_markers : {false, true}) {
                 NgramOptions options{.order = order, .smoothing = smoothing, .k = 0.3};
-                if (marked) options.bos_id = kBegin, options.eos_id = kEnd;
+                if (with_markers) options.bos_id = kBegin, options.eos_id = kEnd;
                 NgramModel model(kVocabulary, options);
-                CHECK(sum_of(model, {1}) == doctest::Approx(1));  // also before training
-                model.train(std::span(sequences).first(3));       // too few to estimate discounts
-                CHECK(sum_of(model, {}) == doctest::Approx(1));
+                CHECK(total_probability(model, {1}) == doctest::Approx(1));  // also before training
+                model.train(std::span(sequences).first(3));                  // too few to estimate discounts
+                CHECK(total_probability(model, {}) == doctest::Approx(1));
                 model.train(std::span(sequences).subspan(3));
                 for (const Ids& context :
                      {Ids{}, Ids{0}, Ids{1, 2}, Ids{8, 8, 8}, Ids{9}, Ids{0, 1, 0, 2, 1, 0, 0, 3}}) {
-                    CHECK(sum_of(model, context) == doctest::Approx(1));
+                    CHECK(total_probability(model, context) == doctest::Approx(1));
                     const std::vector<float> logits = model.logits(context);
                     for (std::int64_t token = 0; token < kVocabulary; ++token) {
                         CHECK(std::isfinite(logits[static_cast<std::size_t>(token)]));
@@ -172,15 +172,15 @@ TEST_CASE("ngram: training data has a lower perplexity, and is generated again")
         model.train(sequences);
         CHECK(model.perplexity(sequences) < 1.5);
         CHECK(model.perplexity(std::vector<Ids>{{6, 5, 4, 3}}) > 5);
-        const std::vector<double> of_one = model.log_probabilities(sequences[0]);
-        CHECK(of_one.size() == 6);  // including the end token
+        const std::vector<double> per_token = model.log_probabilities(sequences[0]);
+        CHECK(per_token.size() == 6);  // including the end token
         CHECK(model.perplexity({&sequences[0], 1}) ==
-              doctest::Approx(std::exp(-std::accumulate(of_one.begin(), of_one.end(), 0.0) / 6)));
+              doctest::Approx(std::exp(-std::accumulate(per_token.begin(), per_token.end(), 0.0) / 6)));
         data::Random random(1, 0, 0, data::Purpose::draw);
         int right = 0;
         for (int i = 0; i < 40; ++i) {
-            const Ids drawn = model.sample(10, random);
-            right += std::ranges::find(sequences, drawn) != sequences.end() ? 1 : 0;
+            const Ids sampled = model.sample(10, random);
+            right += std::ranges::find(sequences, sampled) != sequences.end() ? 1 : 0;
         }
         CHECK(right > 10);
         CHECK(model.sample(3, random, Ids{1, 2}).size() <= 3);
@@ -207,8 +207,8 @@ TEST_CASE("ngram: copies are independent, files round trip, damaged ones are ref
     CHECK(!again.options().eos_id);
     const Bytes valid = get_file(path);
     const auto read = [](const std::filesystem::path& file) {
-        const NgramModel one = NgramModel::load(file);
-        if (one.vocab_size() < 100) (void)one.logits({});
+        const NgramModel ids = NgramModel::load(file);
+        if (ids.vocab_size() < 100) (void)ids.logits({});
     };
     CHECK(truncate_everywhere(valid, path, read).accepted == 0);
     const auto read_damaged = [&](const std::filesystem::path& file) {

@@ -86,11 +86,11 @@ TEST_CASE("windows: batches depend on the seed, not on threads, and each window 
     std::vector<std::int64_t> all, ordered;
     for (const auto& batch : first) all.insert(all.end(), batch.begin(), batch.end());
     for (const data::Batch& batch : data::Loader(set, {.batch = 9})) {
-        const std::vector<std::int64_t> one = batch["input"].to_vector<std::int64_t>();
-        ordered.insert(ordered.end(), one.begin(), one.end());
+        const std::vector<std::int64_t> inputs = batch["input"].to_vector<std::int64_t>();
+        ordered.insert(ordered.end(), inputs.begin(), inputs.end());
     }
-    const std::vector<std::int64_t> wanted = tokens(1001, 60000);
-    CHECK(ordered == std::vector<std::int64_t>(wanted.begin(), wanted.begin() + 1000));
+    const std::vector<std::int64_t> expected = tokens(1001, 60000);
+    CHECK(ordered == std::vector<std::int64_t>(expected.begin(), expected.begin() + 1000));
     CHECK(all != ordered);
     std::ranges::sort(all);
     std::ranges::sort(ordered);
@@ -141,10 +141,10 @@ TEST_CASE("sequences: padded with masks and lengths, bucketed by length") {
         const auto mask = batch["tokens_mask"].to_vector<std::uint8_t>();
         REQUIRE(mask.size() == values.size());
         for (std::size_t i = 0; i < values.size(); ++i) {
-            const bool own = static_cast<std::int64_t>(i) % length < lengths[i / static_cast<std::size_t>(length)];
-            CHECK((mask[i] != 0) == own);
-            CHECK((values[i] != -1) == own);
-            padding += own ? 0 : 1;
+            const bool is_token = static_cast<std::int64_t>(i) % length < lengths[i / static_cast<std::size_t>(length)];
+            CHECK((mask[i] != 0) == is_token);
+            CHECK((values[i] != -1) == is_token);
+            padding += is_token ? 0 : 1;
         }
         examples += batch.size;
     }
@@ -153,6 +153,6 @@ TEST_CASE("sequences: padded with masks and lengths, bucketed by length") {
     CHECK(SequenceDataset(sequences).fields().size() == 1);
     CHECK_THROWS_AS(SequenceDataset(sequences, {1}), ValueError);
     const data::Collate wrong = data::pad({.values = {{"tokens", 0}}, .masks_of = {"label"}});
-    const std::vector<data::Example> one{set.example(1)};
-    CHECK_THROWS_AS((void)wrong(one), ValueError);
+    const std::vector<data::Example> single_example{set.example(1)};
+    CHECK_THROWS_AS((void)wrong(single_example), ValueError);
 }

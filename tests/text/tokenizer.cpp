@@ -31,18 +31,18 @@ Tokenizer small(const std::string& name) {
     throw std::runtime_error("there is no such tokenizer");
 }
 
-void compare(const Encoding& got, const Json& wanted, const std::vector<std::string>& texts) {
-    CHECK(got.ids == wanted.at("ids").get<std::vector<std::int64_t>>());
-    CHECK(got.tokens == wanted.at("tokens").get<std::vector<std::string>>());
-    CHECK(got.type_ids == wanted.at("type_ids").get<std::vector<std::int64_t>>());
-    CHECK(got.special_tokens_mask == wanted.at("special_tokens_mask").get<std::vector<std::int64_t>>());
-    CHECK(got.word_ids == wanted.at("word_ids").get<std::vector<std::int64_t>>());
+void compare(const Encoding& got, const Json& expected, const std::vector<std::string>& texts) {
+    CHECK(got.ids == expected.at("ids").get<std::vector<std::int64_t>>());
+    CHECK(got.tokens == expected.at("tokens").get<std::vector<std::string>>());
+    CHECK(got.type_ids == expected.at("type_ids").get<std::vector<std::int64_t>>());
+    CHECK(got.special_tokens_mask == expected.at("special_tokens_mask").get<std::vector<std::int64_t>>());
+    CHECK(got.word_ids == expected.at("word_ids").get<std::vector<std::int64_t>>());
     CHECK(got.attention_mask == std::vector<std::int64_t>(got.size(), 1));
-    REQUIRE(got.offsets.size() == wanted.at("offsets").size());
+    REQUIRE(got.offsets.size() == expected.at("offsets").size());
     for (std::size_t i = 0; i < got.size(); ++i) {
         Offsets span = got.offsets[i];  // in bytes; the package's offsets are in characters
         if (got.sequence_ids[i] >= 0) span = in_characters(texts[static_cast<std::size_t>(got.sequence_ids[i])], span);
-        CHECK(Json{span.begin, span.end} == wanted.at("offsets")[i]);
+        CHECK(Json{span.begin, span.end} == expected.at("offsets")[i]);
     }
 }
 
@@ -129,16 +129,16 @@ TEST_CASE("tokenizer: bytes round trip") {
 }
 
 TEST_CASE("tokenizer: cached pieces give the same tokens, and so do long ones") {
-    const Tokenizer tokenizer = small("gpt2"), fresh = small("gpt2");
+    const Tokenizer tokenizer = small("gpt2"), untouched = small("gpt2");
     data::Random random(5, 0, 0, data::Purpose::user);
     for (int round = 0; round < 40; ++round) {
         // Without spaces: one long piece, whose merges use a queue; its parts are cached.
         std::string text;
         for (std::int64_t i = 0; i < 1 + random.below(400); ++i) text += "thehellinganorw"[random.below(15)];
-        const std::vector<std::int64_t> once = tokenizer.ids(text);
-        CHECK(tokenizer.ids(text) == once);
-        CHECK(Tokenizer::from_json(fresh.to_json()).ids(text) == once);
-        CHECK(tokenizer.decode(once) == text);
+        const std::vector<std::int64_t> first_ids = tokenizer.ids(text);
+        CHECK(tokenizer.ids(text) == first_ids);
+        CHECK(Tokenizer::from_json(untouched.to_json()).ids(text) == first_ids);
+        CHECK(tokenizer.decode(first_ids) == text);
     }
 }
 
@@ -190,29 +190,29 @@ TEST_CASE("tokenizer: dropout of merges depends only on its seed") {
 TEST_CASE("tokenizer: truncation keeps the overflow, and padding") {
     Tokenizer tokenizer = small("bert");
     tokenizer.set_truncation(Truncation{.max_length = 5, .stride = 1});
-    const Encoding cut = tokenizer.encode("the hello is the hello is do");
-    const auto joined = [](const Encoding& of) {
+    const Encoding truncated = tokenizer.encode("the hello is the hello is do");
+    const auto joined_tokens = [](const Encoding& encoding) {
         std::string out;
-        for (const std::string& token : of.tokens) out += (out.empty() ? "" : " ") + token;
+        for (const std::string& token : encoding.tokens) out += (out.empty() ? "" : " ") + token;
         return out;
     };
-    CHECK(joined(cut) == "[CLS] the hello is [SEP]");
-    REQUIRE(cut.overflowing.size() == 2);
-    CHECK(joined(cut.overflowing[0]) == "[CLS] is the hello [SEP]");
-    CHECK(joined(cut.overflowing[1]) == "[CLS] hello is do [SEP]");
+    CHECK(joined_tokens(truncated) == "[CLS] the hello is [SEP]");
+    REQUIRE(truncated.overflowing.size() == 2);
+    CHECK(joined_tokens(truncated.overflowing[0]) == "[CLS] is the hello [SEP]");
+    CHECK(joined_tokens(truncated.overflowing[1]) == "[CLS] hello is do [SEP]");
     tokenizer.set_truncation(Truncation{.max_length = 5, .direction = Side::left});
-    CHECK(joined(tokenizer.encode("the hello is the hello is do")) == "[CLS] hello is do [SEP]");
+    CHECK(joined_tokens(tokenizer.encode("the hello is the hello is do")) == "[CLS] hello is do [SEP]");
     // A pair: the longer one is truncated first; the rest is shared.
     tokenizer.set_truncation(Truncation{.max_length = 7});
-    CHECK(joined(tokenizer.encode("the", "is is is is is")) == "[CLS] the [SEP] is is is [SEP]");
-    CHECK(joined(tokenizer.encode("the the the the", "is is is is is")) == "[CLS] the the [SEP] is is [SEP]");
+    CHECK(joined_tokens(tokenizer.encode("the", "is is is is is")) == "[CLS] the [SEP] is is is [SEP]");
+    CHECK(joined_tokens(tokenizer.encode("the the the the", "is is is is is")) == "[CLS] the the [SEP] is is [SEP]");
     tokenizer.set_truncation(Truncation{.max_length = 7, .strategy = TruncationStrategy::only_first});
-    CHECK(joined(tokenizer.encode("the the the the", "is is")) == "[CLS] the the [SEP] is is [SEP]");
+    CHECK(joined_tokens(tokenizer.encode("the the the the", "is is")) == "[CLS] the the [SEP] is is [SEP]");
     CHECK_THROWS_AS((void)tokenizer.encode("the", "is is is is is"), ValueError);
     tokenizer.set_truncation(Truncation{.max_length = 7, .strategy = TruncationStrategy::only_second});
     CHECK_THROWS_AS((void)tokenizer.encode("the the the the the the"), ValueError);
     tokenizer.set_truncation(Truncation{.max_length = 2});
-    CHECK(joined(tokenizer.encode("the the")) == "[CLS] [SEP]");
+    CHECK(joined_tokens(tokenizer.encode("the the")) == "[CLS] [SEP]");
     tokenizer.set_truncation(Truncation{.max_length = 1});
     CHECK_THROWS_AS((void)tokenizer.encode("the the"), ValueError);
     CHECK_THROWS_AS(tokenizer.set_truncation(Truncation{.max_length = 4, .stride = 4}), ValueError);
@@ -221,13 +221,13 @@ TEST_CASE("tokenizer: truncation keeps the overflow, and padding") {
     tokenizer.set_padding(Padding{.pad_token = "[PAD]"});
     const std::vector<std::string> texts{"the", "the hello is"};
     std::vector<Encoding> batch = tokenizer.encode_batch(texts);
-    CHECK(joined(batch[0]) == "[CLS] the [SEP] [PAD] [PAD]");
+    CHECK(joined_tokens(batch[0]) == "[CLS] the [SEP] [PAD] [PAD]");
     CHECK(batch[0].attention_mask == std::vector<std::int64_t>{1, 1, 1, 0, 0});
     CHECK(batch[0].special_tokens_mask == std::vector<std::int64_t>{1, 0, 1, 1, 1});
     CHECK(stack(batch, &Encoding::ids).shape == Shape{2, 5});
     tokenizer.set_padding(Padding{.direction = Side::left, .pad_to_multiple_of = 4, .pad_id = 7});
     batch = tokenizer.encode_batch(texts);
-    CHECK(joined(batch[0]) == "[PAD] [PAD] [PAD] [PAD] [PAD] [CLS] the [SEP]");
+    CHECK(joined_tokens(batch[0]) == "[PAD] [PAD] [PAD] [PAD] [PAD] [CLS] the [SEP]");
     CHECK(batch[1].ids[0] == 7);
     tokenizer.set_padding(Padding{.length = 4});
     CHECK(tokenizer.encode("the").size() == 4);
@@ -252,10 +252,10 @@ TEST_CASE("tokenizer: added tokens are matched first, the longest one of several
     CHECK(tokenizer.decode(tokenizer.ids("a<x>b")) == "ab");
     CHECK(tokenizer.decode(tokenizer.ids("a<x>b"), false) == "a<x>b");
     CHECK(tokenizer.added_tokens().size() == 5);
-    Tokenizer words = small("words");
-    words.add_tokens(std::vector<AddedToken>{{.content = "ab", .single_word = true},
-                                             {.content = "<l>", .lstrip = true, .rstrip = true}});
-    CHECK(words.encode("ab abc <l> ab").tokens == std::vector<std::string>{"ab", "[UNK]", " <l> ", "ab"});
+    Tokenizer word_tokenizer = small("words");
+    word_tokenizer.add_tokens(std::vector<AddedToken>{{.content = "ab", .single_word = true},
+                                                      {.content = "<l>", .lstrip = true, .rstrip = true}});
+    CHECK(word_tokenizer.encode("ab abc <l> ab").tokens == std::vector<std::string>{"ab", "[UNK]", " <l> ", "ab"});
 }
 
 TEST_CASE("tokenizer: a stream returns complete characters, and all of the text at the end") {
@@ -279,18 +279,18 @@ TEST_CASE("tokenizer: a stream returns complete characters, and all of the text 
 }
 
 TEST_CASE("tokenizer: error messages") {
-    const Tokenizer words = Tokenizer::from_json(
+    const Tokenizer word_tokenizer = Tokenizer::from_json(
         R"({"model":{"type":"WordLevel","vocab":{"a":0},"unk_token":"?"},"pre_tokenizer":{"type":"Whitespace"}})");
-    CHECK(words.ids("a a") == std::vector<std::int64_t>{0, 0});
-    CHECK_THROWS_WITH_AS((void)words.ids("a b"), "Tokenizer: the unknown token '?' is not in the vocabulary",
+    CHECK(word_tokenizer.ids("a a") == std::vector<std::int64_t>{0, 0});
+    CHECK_THROWS_WITH_AS((void)word_tokenizer.ids("a b"), "Tokenizer: the unknown token '?' is not in the vocabulary",
                          ValueError);
     const Tokenizer unigram = Tokenizer::from_json(R"({"model":{"type":"Unigram","vocab":[["a",-1]],"unk_id":null}})");
     CHECK_THROWS_AS((void)unigram.ids("ab"), ValueError);
     CHECK(unigram.ids("aa").size() == 2);
     CHECK_THROWS_AS((void)stack({}, &Encoding::ids), ValueError);
     CHECK_THROWS_AS((void)Tokenizer::from_file("/nowhere/tokenizer.json"), IoError);
-    CHECK(words.decode(std::vector<std::int64_t>{0, -1, 77, INT64_MAX, 0}) == "a a");
-    Tokenizer from = words;
+    CHECK(word_tokenizer.decode(std::vector<std::int64_t>{0, -1, 77, INT64_MAX, 0}) == "a a");
+    Tokenizer from = word_tokenizer;
     const Tokenizer to = std::move(from);
     CHECK(from.ids("a a") == to.ids("a a"));  // NOLINT: a move is a copy
 }

@@ -19,7 +19,7 @@ using Json = nlohmann::json;
 namespace {
 
 /// The error and its location; empty without one.
-std::string refusal(const std::string& json) {
+std::string error_message(const std::string& json) {
     try {
         (void)Tokenizer::from_json(json, "t.json");
     } catch (const FormatError& error) {
@@ -30,80 +30,88 @@ std::string refusal(const std::string& json) {
     return "";
 }
 
-std::string with(const std::string& part) {
+std::string json_with(const std::string& part) {
     return R"({"model":{"type":"BPE","vocab":{"a":0,"b":1,"ab":2},"merges":[["a","b"]]},)" + part + "}";
 }
 
-void says(const std::string& json, const std::string& what) {
-    const std::string said = refusal(json);
-    CHECK_MESSAGE(said.find(what) != std::string::npos, said << " lacks " << what);
+void check_message(const std::string& json, const std::string& expected) {
+    const std::string message = error_message(json);
+    CHECK_MESSAGE(message.find(expected) != std::string::npos, message << " lacks " << expected);
 }
 
 }  // namespace
 
 TEST_CASE("tokenizer.json: errors have a location") {
-    CHECK(refusal(with(R"("decoder":null)")).empty());
-    says("{", "t.json: at byte 1: not valid JSON");
-    says("[1]", "the whole: expected an object, got array");
-    says("{}", "the whole: expected a member 'model'");
-    says(R"({"model": {"type": "Other"}})", "t.json: at byte 19: /model/type: 'Other' is not a known model");
-    says(R"({"model":{"type":"BPE","vocab":{"a":0,"b":-1},"merges":[]}})",
-         "at byte 42: /model/vocab/b: expected an integer from 0 to");
-    says(R"({"model":{"type":"BPE","vocab":{"a/~":0.5},"merges":[]}})",
-         "at byte 38: /model/vocab/a~1~0: expected an integer, got number");
-    says(R"({"model":{"type":"BPE","vocab":{"a":4000000000},"merges":[]}})",
-         "/model/vocab/a: expected an integer from 0 to");
-    says(R"({"model":{"type":"BPE","vocab":{"a":0},"merges":["a a"]}})",
-         "at byte 49: /model/merges/0: the token 'aa' is not in the vocabulary");
-    says(R"({"model":{"type":"BPE","vocab":{"a":0},"merges":["aa"]}})",
-         "/model/merges/0: expected two tokens and one space, got 'aa'");
-    says(R"({"model":{"type":"BPE","vocab":{"a":0},"merges":[["a"]]}})", "/model/merges/0: expected two tokens, got 1");
-    says(R"({"model":{"type":"BPE","vocab":{"a":0},"merges":[["a",7]]}})",
-         "/model/merges/0/1: expected a string, got number");
-    says(R"({"model":{"type":"BPE","vocab":{},"merges":[],"dropout":2}})", "/model/dropout: expected 0 to 1, got 2");
-    says(R"({"model":{"type":"Unigram","vocab":[["a"]],"unk_id":0}})", "/model/vocab/0: expected a piece and a score");
-    says(R"({"model":{"type":"Unigram","vocab":[["a",0]],"unk_id":1}})",
-         "/model/unk_id: expected an integer from 0 to 0, got 1");
-    says(R"({"model":{"type":"WordPiece","vocab":[]}})", "/model/vocab: expected an object, got array");
-    says(with(R"("normalizer":{"type":"Sequence","normalizers":[{"type":"NFC"},{"type":"None"}]})"),
-         "/normalizer/normalizers/1/type: 'None' is not a known normalizer");
-    says(with(R"("normalizer":{"type":"Replace","pattern":{"Regex":"(a"},"content":""})"),
-         "/normalizer/pattern/Regex: Regex: '(a' is not a valid pattern");
-    says(with(R"("normalizer":{"type":"Replace","pattern":{},"content":""})"),
-         "/normalizer/pattern: expected {\"String\"");
-    says(with(R"("normalizer":{"type":"Precompiled","precompiled_charsmap":"AAAA"})"),
-         "/normalizer/precompiled_charsmap: the table is truncated");
-    says(with(R"("normalizer":{"type":"Precompiled","precompiled_charsmap":"_"})"), "'_' is not a base64 character");
-    says(with(R"("normalizer":{"type":"Precompiled","precompiled_charsmap":"/////w=="})"),
-         "expected a trie of 4294967295 bytes");
-    says(with(R"("pre_tokenizer":{"type":"Split","pattern":{"String":" "},"behavior":"Gone","invert":false})"),
-         "/pre_tokenizer/behavior: 'Gone' is not a behavior");
-    says(with(R"("pre_tokenizer":{"type":"Metaspace","replacement":"ab"})"),
-         "/pre_tokenizer/replacement: expected one character");
-    const auto single = [](const std::string& piece) {
-        return with(R"("post_processor":{"type":"TemplateProcessing","pair":[],"special_tokens":{},"single":[)" +
-                    piece + "]}");
+    CHECK(error_message(json_with(R"("decoder":null)")).empty());
+    check_message("{", "t.json: at byte 1: not valid JSON");
+    check_message("[1]", "the whole: expected an object, got array");
+    check_message("{}", "the whole: expected a member 'model'");
+    check_message(R"({"model": {"type": "Other"}})", "t.json: at byte 19: /model/type: 'Other' is not a known model");
+    check_message(R"({"model":{"type":"BPE","vocab":{"a":0,"b":-1},"merges":[]}})",
+                  "at byte 42: /model/vocab/b: expected an integer from 0 to");
+    check_message(R"({"model":{"type":"BPE","vocab":{"a/~":0.5},"merges":[]}})",
+                  "at byte 38: /model/vocab/a~1~0: expected an integer, got number");
+    check_message(R"({"model":{"type":"BPE","vocab":{"a":4000000000},"merges":[]}})",
+                  "/model/vocab/a: expected an integer from 0 to");
+    check_message(R"({"model":{"type":"BPE","vocab":{"a":0},"merges":["a a"]}})",
+                  "at byte 49: /model/merges/0: the token 'aa' is not in the vocabulary");
+    check_message(R"({"model":{"type":"BPE","vocab":{"a":0},"merges":["aa"]}})",
+                  "/model/merges/0: expected two tokens and one space, got 'aa'");
+    check_message(R"({"model":{"type":"BPE","vocab":{"a":0},"merges":[["a"]]}})",
+                  "/model/merges/0: expected two tokens, got 1");
+    check_message(R"({"model":{"type":"BPE","vocab":{"a":0},"merges":[["a",7]]}})",
+                  "/model/merges/0/1: expected a string, got number");
+    check_message(R"({"model":{"type":"BPE","vocab":{},"merges":[],"dropout":2}})",
+                  "/model/dropout: expected 0 to 1, got 2");
+    check_message(R"({"model":{"type":"Unigram","vocab":[["a"]],"unk_id":0}})",
+                  "/model/vocab/0: expected a piece and a score");
+    check_message(R"({"model":{"type":"Unigram","vocab":[["a",0]],"unk_id":1}})",
+                  "/model/unk_id: expected an integer from 0 to 0, got 1");
+    check_message(R"({"model":{"type":"WordPiece","vocab":[]}})", "/model/vocab: expected an object, got array");
+    check_message(json_with(R"("normalizer":{"type":"Sequence","normalizers":[{"type":"NFC"},{"type":"None"}]})"),
+                  "/normalizer/normalizers/1/type: 'None' is not a known normalizer");
+    check_message(json_with(R"("normalizer":{"type":"Replace","pattern":{"Regex":"(a"},"content":""})"),
+                  "/normalizer/pattern/Regex: Regex: '(a' is not a valid pattern");
+    check_message(json_with(R"("normalizer":{"type":"Replace","pattern":{},"content":""})"),
+                  "/normalizer/pattern: expected {\"String\"");
+    check_message(json_with(R"("normalizer":{"type":"Precompiled","precompiled_charsmap":"AAAA"})"),
+                  "/normalizer/precompiled_charsmap: the table is truncated");
+    check_message(json_with(R"("normalizer":{"type":"Precompiled","precompiled_charsmap":"_"})"),
+                  "'_' is not a base64 character");
+    check_message(json_with(R"("normalizer":{"type":"Precompiled","precompiled_charsmap":"/////w=="})"),
+                  "expected a trie of 4294967295 bytes");
+    check_message(
+        json_with(R"("pre_tokenizer":{"type":"Split","pattern":{"String":" "},"behavior":"Gone","invert":false})"),
+        "/pre_tokenizer/behavior: 'Gone' is not a behavior");
+    check_message(json_with(R"("pre_tokenizer":{"type":"Metaspace","replacement":"ab"})"),
+                  "/pre_tokenizer/replacement: expected one character");
+    const auto template_with = [](const std::string& piece) {
+        return json_with(R"("post_processor":{"type":"TemplateProcessing","pair":[],"special_tokens":{},"single":[)" +
+                         piece + "]}");
     };
-    says(single(R"({"Sequence":{"id":"C","type_id":0}})"), "/single/0/Sequence/id: expected A or B");
-    says(single(R"({"SpecialToken":{"id":"x","type_id":0}})"), "/post_processor/special_tokens: expected a member 'x'");
-    says(with(R"("post_processor":{"type":"BertProcessing","sep":["x"],"cls":["y",1]})"),
-         "/post_processor/sep: expected at least 2 elements");
-    says(with(R"("decoder":{"type":"Strip","content":" ","start":-1,"stop":0})"),
-         "/decoder/start: expected an integer from 0");
-    says(with(R"("added_tokens":[{"id":0}])"), "/added_tokens/0: expected a member 'content'");
-    says(with(R"("truncation":{"max_length":2,"strategy":"LongestFirst","stride":2})"),
-         "/truncation/stride: expected a stride below");
-    says(with(R"("padding":{"strategy":"Shortest"})"), "/padding/strategy: expected BatchLongest");
-    says(with(R"("decoder":)" + std::string(100, '[') + std::string(100, ']')), "nested deeper than 64 levels");
+    check_message(template_with(R"({"Sequence":{"id":"C","type_id":0}})"), "/single/0/Sequence/id: expected A or B");
+    check_message(template_with(R"({"SpecialToken":{"id":"x","type_id":0}})"),
+                  "/post_processor/special_tokens: expected a member 'x'");
+    check_message(json_with(R"("post_processor":{"type":"BertProcessing","sep":["x"],"cls":["y",1]})"),
+                  "/post_processor/sep: expected at least 2 elements");
+    check_message(json_with(R"("decoder":{"type":"Strip","content":" ","start":-1,"stop":0})"),
+                  "/decoder/start: expected an integer from 0");
+    check_message(json_with(R"("added_tokens":[{"id":0}])"), "/added_tokens/0: expected a member 'content'");
+    check_message(json_with(R"("truncation":{"max_length":2,"strategy":"LongestFirst","stride":2})"),
+                  "/truncation/stride: expected a stride below");
+    check_message(json_with(R"("padding":{"strategy":"Shortest"})"), "/padding/strategy: expected BatchLongest");
+    check_message(json_with(R"("decoder":)" + std::string(100, '[') + std::string(100, ']')),
+                  "nested deeper than 64 levels");
     // The last one of duplicate members counts, also in errors.
-    says(R"({"model":1,"model":{"type":2}})", "at byte 27: /model/type: expected a string");
+    check_message(R"({"model":1,"model":{"type":2}})", "at byte 27: /model/type: expected a string");
 }
 
 TEST_CASE("tokenizer.json: an id is unique, so that saved files load") {
-    says(R"({"model":{"type":"BPE","vocab":{"a":0,"b":1,"ab":1},"merges":[["a","b"]]}})",
-         "expected an id for each token, got 1 for 'ab' and 'b'");
-    says(R"({"model":{"type":"WordPiece","vocab":{"a":0,"b":0}}})", "/model/vocab/b: expected an id for each token");
-    says(R"({"model":{"type":"WordLevel","vocab":{"a":7,"b":7}}})", "expected an id for each token, got 7");
+    check_message(R"({"model":{"type":"BPE","vocab":{"a":0,"b":1,"ab":1},"merges":[["a","b"]]}})",
+                  "expected an id for each token, got 1 for 'ab' and 'b'");
+    check_message(R"({"model":{"type":"WordPiece","vocab":{"a":0,"b":0}}})",
+                  "/model/vocab/b: expected an id for each token");
+    check_message(R"({"model":{"type":"WordLevel","vocab":{"a":7,"b":7}}})", "expected an id for each token, got 7");
     // With gaps between the ids, an added token uses none of the model's.
     const Tokenizer gaps = Tokenizer::from_json(
         R"({"model":{"type":"WordLevel","unk_token":"a","vocab":{"a":0,"b":2}},"added_tokens":[{"content":"x"}]})");
@@ -116,8 +124,8 @@ TEST_CASE("tokenizer.json: padding has a limit") {
     for (const char* padding :
          {R"("padding":{"strategy":{"Fixed":2147483647}})", R"("padding":{"strategy":{"Fixed":1048577}})",
           R"("padding":{"strategy":"BatchLongest","pad_to_multiple_of":2147483647})"})
-        says(with(padding), "/padding/");
-    Tokenizer tokenizer = Tokenizer::from_json(with(R"("padding":{"strategy":{"Fixed":1048576}})"));
+        check_message(json_with(padding), "/padding/");
+    Tokenizer tokenizer = Tokenizer::from_json(json_with(R"("padding":{"strategy":{"Fixed":1048576}})"));
     CHECK(tokenizer.encode("ab").size() == 1U << 20);
     CHECK_THROWS_AS(tokenizer.set_padding(Padding{.length = (1 << 20) + 1}), ValueError);
     CHECK_THROWS_AS(tokenizer.set_padding(Padding{.pad_to_multiple_of = INT32_MAX}), ValueError);
@@ -129,7 +137,7 @@ TEST_CASE("tokenizer.json: exponentially growing replacements end with an error"
         for (int i = 0; i < count; ++i) out += (i > 0 ? "," : "") + part;
         return out;
     };
-    const auto refused = [](const std::string& json, auto call) {
+    const auto check_limit_error = [](const std::string& json, auto call) {
         const Tokenizer tokenizer = Tokenizer::from_json(json);
         try {
             call(tokenizer);
@@ -138,48 +146,54 @@ TEST_CASE("tokenizer.json: exponentially growing replacements end with an error"
             CHECK(std::string(error.what()).find("Tokenizer: expected") != std::string::npos);
         }
     };
-    const std::string grows =
+    const std::string growing_normalizer =
         R"({"type":"Replace","pattern":{"String":"a"},"content":")" + std::string(64, 'a') + "\"}";
     const auto encode = [](const Tokenizer& tokenizer) { (void)tokenizer.encode("aaaa"); };
-    refused(with(R"("normalizer":{"type":"Sequence","normalizers":[)" + repeated(grows, 60) + "]}"), encode);
+    check_limit_error(
+        json_with(R"("normalizer":{"type":"Sequence","normalizers":[)" + repeated(growing_normalizer, 60) + "]}"),
+        encode);
     const std::string large(std::size_t{1} << 20, 'b');
-    refused(with(R"("normalizer":{"type":"Replace","pattern":{"Regex":""},"content":")" + large + "\"}"),
-            [](const Tokenizer& tokenizer) { (void)tokenizer.encode(std::string(100, 'a')); });
-    refused(with(R"("normalizer":{"type":"Sequence","normalizers":[)" +
-                 repeated(R"({"type":"Prepend","prepend":")" + large + "\"}", 20) + "]}"),
-            encode);
-    refused(with(R"("pre_tokenizer":{"type":"Sequence","pretokenizers":[)" +
-                 repeated(R"({"type":"ByteLevel","use_regex":false})", 60) + "]}"),
-            [](const Tokenizer& tokenizer) { (void)tokenizer.encode("é"); });
-    refused(with(R"("decoder":{"type":"Sequence","decoders":[)" + repeated(grows, 60) + "]}"),
-            [](const Tokenizer& tokenizer) { (void)tokenizer.decode(std::vector<std::int64_t>(10, 0)); });
-    says(
-        with(
+    check_limit_error(json_with(R"("normalizer":{"type":"Replace","pattern":{"Regex":""},"content":")" + large + "\"}"),
+                      [](const Tokenizer& tokenizer) { (void)tokenizer.encode(std::string(100, 'a')); });
+    check_limit_error(json_with(R"("normalizer":{"type":"Sequence","normalizers":[)" +
+                                repeated(R"({"type":"Prepend","prepend":")" + large + "\"}", 20) + "]}"),
+                      encode);
+    check_limit_error(json_with(R"("pre_tokenizer":{"type":"Sequence","pretokenizers":[)" +
+                                repeated(R"({"type":"ByteLevel","use_regex":false})", 60) + "]}"),
+                      [](const Tokenizer& tokenizer) { (void)tokenizer.encode("é"); });
+    check_limit_error(
+        json_with(R"("decoder":{"type":"Sequence","decoders":[)" + repeated(growing_normalizer, 60) + "]}"),
+        [](const Tokenizer& tokenizer) { (void)tokenizer.decode(std::vector<std::int64_t>(10, 0)); });
+    check_message(
+        json_with(
             R"("added_tokens":[{"content":"aaaa","normalized":true}],"normalizer":{"type":"Sequence","normalizers":[)" +
-            repeated(grows, 60) + "]}"),
+            repeated(growing_normalizer, 60) + "]}"),
         "/added_tokens: Tokenizer: expected a normalized text");
     // A template of many texts, each with overflowing pieces.
-    const auto of_template = [&](const std::string& single) {
-        return with(
+    const auto template_of = [&](const std::string& template_with) {
+        return json_with(
             R"("truncation":{"max_length":1,"stride":0},"post_processor":{"type":"TemplateProcessing","pair":[],)"
             R"("special_tokens":{"x":{"id":"x","ids":[)" +
-            repeated("0", 1000) + R"(],"tokens":[)" + repeated(R"("x")", 1000) + R"(]}},"single":[)" + single + "]}");
+            repeated("0", 1000) + R"(],"tokens":[)" + repeated(R"("x")", 1000) + R"(]}},"single":[)" + template_with +
+            "]}");
     };
-    refused(of_template(repeated(R"({"Sequence":{"id":"A","type_id":0}})", 16)), encode);
-    says(of_template(repeated(R"({"Sequence":{"id":"A","type_id":0}})", 17)), "at most 16 texts");
-    says(of_template(repeated(R"({"SpecialToken":{"id":"x","type_id":0}})", 100)), "at most 65536 special tokens");
+    check_limit_error(template_of(repeated(R"({"Sequence":{"id":"A","type_id":0}})", 16)), encode);
+    check_message(template_of(repeated(R"({"Sequence":{"id":"A","type_id":0}})", 17)), "at most 16 texts");
+    check_message(template_of(repeated(R"({"SpecialToken":{"id":"x","type_id":0}})", 100)),
+                  "at most 65536 special tokens");
     // Pieces that begin one token after another.
-    refused(with(R"("truncation":{"max_length":50000,"stride":49999})"),
-            [](const Tokenizer& tokenizer) { (void)tokenizer.encode(std::string(200'000, 'a')); });
-    const Tokenizer sliding = Tokenizer::from_json(with(R"("truncation":{"max_length":4,"stride":3})"));
+    check_limit_error(json_with(R"("truncation":{"max_length":50000,"stride":49999})"),
+                      [](const Tokenizer& tokenizer) { (void)tokenizer.encode(std::string(200'000, 'a')); });
+    const Tokenizer sliding = Tokenizer::from_json(json_with(R"("truncation":{"max_length":4,"stride":3})"));
     CHECK(sliding.encode("aaaaaaaa").overflowing.size() == 4);
     // Tokens that are compared at each position of a text.
     const std::string token(5000, 'a');
-    says(R"({"model":{"type":"Unigram","vocab":[[")" + token + "\",0]]}}",
-         "/model/vocab/0/0: expected a token of at most 4096");
-    says(R"({"model":{"type":"WordPiece","vocab":{")" + token + "\":0}}}",
-         "/model/vocab: expected tokens of at most 1000");
-    says(with(R"("added_tokens":[{"content":")" + token + "\"}]"), "/added_tokens/0/content: expected a token");
+    check_message(R"({"model":{"type":"Unigram","vocab":[[")" + token + "\",0]]}}",
+                  "/model/vocab/0/0: expected a token of at most 4096");
+    check_message(R"({"model":{"type":"WordPiece","vocab":{")" + token + "\":0}}}",
+                  "/model/vocab: expected tokens of at most 1000");
+    check_message(json_with(R"("added_tokens":[{"content":")" + token + "\"}]"),
+                  "/added_tokens/0/content: expected a token");
 }
 
 TEST_CASE("tokenizer.json: fuzzed files") {

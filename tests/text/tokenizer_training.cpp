@@ -49,36 +49,36 @@ std::vector<std::pair<std::string, std::string>> plain_merges(const Model::Count
     std::map<char32_t, int> alphabet;
     for (const auto& [word, count] : counts)
         for (std::size_t at = 0; at < word.size(); at += decode_at(word, at).size) alphabet[decode_at(word, at).c] = 1;
-    for (const auto& [c, one] : alphabet) id(utf8(c));
-    std::vector<std::pair<std::vector<std::size_t>, std::int64_t>> words;
+    for (const auto& [c, frequency] : alphabet) id(utf8(c));
+    std::vector<std::pair<std::vector<std::size_t>, std::int64_t>> word_counts;
     for (const auto& [word, count] : std::map<std::string, std::int64_t>(counts.begin(), counts.end())) {
-        words.push_back({{}, count});
+        word_counts.push_back({{}, count});
         for (std::size_t at = 0; at < word.size();) {
             const auto size = decode_at(word, at).size;
-            words.back().first.push_back(id((at > 0 ? prefix : "") + word.substr(at, size)));
+            word_counts.back().first.push_back(id((at > 0 ? prefix : "") + word.substr(at, size)));
             at += size;
         }
     }
     std::vector<std::pair<std::string, std::string>> out;
     while (static_cast<std::int64_t>(tokens.size()) < vocab_size) {
         std::map<std::pair<std::size_t, std::size_t>, std::int64_t> pairs;
-        for (const auto& [word, count] : words)
+        for (const auto& [word, count] : word_counts)
             for (std::size_t i = 0; i + 1 < word.size(); ++i) pairs[{word[i], word[i + 1]}] += count;
         std::pair<std::size_t, std::size_t> best;
-        std::int64_t most = 0;
+        std::int64_t best_count = 0;
         for (const auto& [pair, count] : pairs)
-            if (count > most) best = pair, most = count;
-        if (most < std::max<std::int64_t>(min_frequency, 1)) break;
+            if (count > best_count) best = pair, best_count = count;
+        if (best_count < std::max<std::int64_t>(min_frequency, 1)) break;
         const std::string& right = tokens[best.second];
         const std::string both = tokens[best.first] + (right.starts_with(prefix) ? right.substr(prefix.size()) : right);
         out.emplace_back(tokens[best.first], tokens[best.second]);
-        const std::size_t made = id(both);
-        for (auto& [word, count] : words) {
+        const std::size_t merged_id = id(both);
+        for (auto& [word, count] : word_counts) {
             std::vector<std::size_t> merged;
             for (std::size_t i = 0; i < word.size(); ++i) {
-                const bool here = i + 1 < word.size() && word[i] == best.first && word[i + 1] == best.second;
-                merged.push_back(here ? made : word[i]);
-                if (here) ++i;
+                const bool matches = i + 1 < word.size() && word[i] == best.first && word[i + 1] == best.second;
+                merged.push_back(matches ? merged_id : word[i]);
+                if (matches) ++i;
             }
             word = merged;
         }
@@ -106,32 +106,33 @@ std::vector<std::string> lines() {
 TEST_CASE("training: merges match those of recounting all pairs") {
     for (const std::uint64_t seed : {1U, 2U, 3U, 4U, 5U, 6U})
         for (const char* prefix : {"", "##"}) {
-            const Model::Counts words = random_words(seed, seed % 2 == 0 ? 2 : 5);
-            const std::int64_t least = seed == 3 ? 6 : 0;
-            const TrainedMerges got = train_merges(words, {.vocab_size = 60, .min_frequency = least}, prefix, "");
-            const auto wanted = plain_merges(words, 60, least, prefix);
-            REQUIRE(wanted.size() > 5);
+            const Model::Counts word_counts = random_words(seed, seed % 2 == 0 ? 2 : 5);
+            const std::int64_t min_frequency_option = seed == 3 ? 6 : 0;
+            const TrainedMerges got =
+                train_merges(word_counts, {.vocab_size = 60, .min_frequency = min_frequency_option}, prefix, "");
+            const auto expected = plain_merges(word_counts, 60, min_frequency_option, prefix);
+            REQUIRE(expected.size() > 5);
             std::vector<std::pair<std::string, std::string>> merges;
-            for (const Bpe::Merge& one : got.merges)
-                merges.emplace_back(*got.table.token(one.left), *got.table.token(one.right));
-            CHECK(merges == wanted);
+            for (const Bpe::Merge& merge : got.merges)
+                merges.emplace_back(*got.table.token(merge.left), *got.table.token(merge.right));
+            CHECK(merges == expected);
         }
 }
 
 TEST_CASE("training: limits of alphabet and token length") {
-    const Model::Counts words{{"aaab", 10}, {"abc", 3}, {"xyz", 1}};
-    const TrainedMerges few = train_merges(
-        words, {.vocab_size = 100, .special_tokens = {"<s>"}, .initial_alphabet = {"q", "é"}, .limit_alphabet = 4}, "",
-        "");
-    CHECK(*few.table.token(0) == "<s>");
-    CHECK(few.table.id("q"));
-    CHECK(few.table.id("é"));
-    CHECK(few.table.id("a"));
-    CHECK(few.table.id("b"));
-    CHECK(!few.table.id("x"));
-    const TrainedMerges short_ones = train_merges(words, {.vocab_size = 100, .max_token_length = 2}, "", "");
-    for (const auto& [token, id] : short_ones.table.sorted()) CHECK(token.size() <= 2);
-    CHECK(short_ones.table.id("aa"));
+    const Model::Counts word_counts{{"aaab", 10}, {"abc", 3}, {"xyz", 1}};
+    const TrainedMerges small_vocabulary = train_merges(
+        word_counts,
+        {.vocab_size = 100, .special_tokens = {"<s>"}, .initial_alphabet = {"q", "é"}, .limit_alphabet = 4}, "", "");
+    CHECK(*small_vocabulary.table.token(0) == "<s>");
+    CHECK(small_vocabulary.table.id("q"));
+    CHECK(small_vocabulary.table.id("é"));
+    CHECK(small_vocabulary.table.id("a"));
+    CHECK(small_vocabulary.table.id("b"));
+    CHECK(!small_vocabulary.table.id("x"));
+    const TrainedMerges short_tokens = train_merges(word_counts, {.vocab_size = 100, .max_token_length = 2}, "", "");
+    for (const auto& [token, id] : short_tokens.table.sorted()) CHECK(token.size() <= 2);
+    CHECK(short_tokens.table.id("aa"));
     CHECK_THROWS_AS(check_train_options({.vocab_size = -1}), ValueError);
     CHECK_THROWS_AS(check_train_options({.shrinking_factor = 1}), ValueError);
     CHECK_THROWS_AS(check_train_options({.n_sub_iterations = 0}), ValueError);
@@ -211,17 +212,17 @@ TEST_CASE("training: retraining a tokenizer on another corpus") {
 }
 
 TEST_CASE("training: expectation maximisation increases the likelihood, and pruning keeps characters") {
-    Model::Counts words;
+    Model::Counts word_counts;
     for (const std::string& line : lines())
         for (std::size_t begin = 0; begin < line.size();) {
             const std::size_t end = std::min(line.find(' ', begin), line.size());
-            ++words[line.substr(begin, end - begin)];
+            ++word_counts[line.substr(begin, end - begin)];
             begin = end + 1;
         }
     const auto log_probability = [&](const ScoredPieces& pieces) {  // of the best segmentation
         const Unigram model({.unk_id = 0}, pieces);
         double sum = 0;
-        for (const auto& [word, count] : words) {
+        for (const auto& [word, count] : word_counts) {
             std::vector<ModelToken> tokens;
             model.tokenize(word, nullptr, tokens);
             for (const ModelToken& token : tokens) sum += static_cast<double>(count) * pieces[token.id].second;
@@ -229,7 +230,7 @@ TEST_CASE("training: expectation maximisation increases the likelihood, and prun
         return sum;
     };
     const TrainOptions options{.vocab_size = 60, .special_tokens = {"<unk>"}};
-    const ScoredPieces pieces = train_pieces(words, options, false);
+    const ScoredPieces pieces = train_pieces(word_counts, options, false);
     CHECK(pieces.size() <= 60);
     CHECK(pieces[0] == std::pair<std::string, double>("<unk>", 0));
     double sum = 0;
@@ -247,15 +248,15 @@ TEST_CASE("training: expectation maximisation increases the likelihood, and prun
     ScoredPieces characters{{"<unk>", 0}};
     std::map<std::string, double> counts;
     double all = 0;
-    for (const auto& [word, count] : words)
+    for (const auto& [word, count] : word_counts)
         for (std::size_t at = 0; at < word.size(); at += decode_at(word, at).size) {
             counts[word.substr(at, decode_at(word, at).size)] += static_cast<double>(count);
             all += static_cast<double>(count);
         }
     for (const auto& [character, count] : counts) characters.emplace_back(character, std::log(count / all));
     CHECK(log_probability(pieces) > 0.6 * log_probability(characters));
-    CHECK_THROWS_AS((void)train_pieces(words, {.vocab_size = 5, .special_tokens = {"<unk>"}}, false), ValueError);
-    CHECK(train_pieces(words, {.vocab_size = 400, .special_tokens = {"<unk>"}}, true).size() > 256);
+    CHECK_THROWS_AS((void)train_pieces(word_counts, {.vocab_size = 5, .special_tokens = {"<unk>"}}, false), ValueError);
+    CHECK(train_pieces(word_counts, {.vocab_size = 400, .special_tokens = {"<unk>"}}, true).size() > 256);
 }
 
 TEST_CASE("training: the best segmentation is the best of all") {

@@ -45,12 +45,12 @@ TEST_CASE("unicode: normal forms of all characters are stable") {
     int changed = 0;
     for (char32_t c = 1; c < 0x30000; ++c) {
         if (c >= 0xD800 && c < 0xE000) continue;
-        const std::string one = utf8(c), d = in_form(one, NormalForm::nfd), kd = in_form(one, NormalForm::nfkd);
-        if (d == one && kd == one) continue;
+        const std::string text = utf8(c), d = in_form(text, NormalForm::nfd), kd = in_form(text, NormalForm::nfkd);
+        if (d == text && kd == text) continue;
         ++changed;
         CHECK(in_form(d, NormalForm::nfd) == d);
         CHECK(in_form(kd, NormalForm::nfkd) == kd);
-        const std::string decomposed = in_form(one, NormalForm::nfc);
+        const std::string decomposed = in_form(text, NormalForm::nfc);
         CHECK(in_form(decomposed, NormalForm::nfc) == decomposed);
         CHECK(in_form(decomposed, NormalForm::nfd) == d);
         CHECK(in_form(d, NormalForm::nfc) == decomposed);

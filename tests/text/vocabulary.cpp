@@ -32,8 +32,9 @@ TEST_CASE("vocabulary: special tokens first, then the most frequent") {
         CHECK(vocabulary.tokens()[1] == "<pad>");
         CHECK(vocabulary.count(2) == 0);
         CHECK(vocabulary.unk_id() == 0);
-        const auto wanted = std::ranges::count_if(counts, [&](const auto& item) { return item.second >= least; });
-        CHECK(vocabulary.size() == 3 + wanted);
+        const auto expected_words =
+            std::ranges::count_if(counts, [&](const auto& item) { return item.second >= least; });
+        CHECK(vocabulary.size() == 3 + expected_words);
         for (std::int64_t id = 3; id < vocabulary.size(); ++id) {
             CHECK(vocabulary.count(id) == counts[vocabulary.token(id)]);
             CHECK(vocabulary.id(vocabulary.token(id)) == id);
@@ -84,8 +85,8 @@ TEST_CASE("vocabulary: from a corpus, to a file and back") {
     CHECK(again.count(2) == 3);
     CHECK(again.unk_id() == 0);
     const auto read = [](const std::filesystem::path& file) {
-        const Vocabulary one = Vocabulary::load(file);
-        if (one.size() > 0) (void)one.count(one.size() - 1);
+        const Vocabulary loaded = Vocabulary::load(file);
+        if (loaded.size() > 0) (void)loaded.count(loaded.size() - 1);
     };
     const Bytes valid = get_file(path);
     CHECK(truncate_everywhere(valid, path, read).accepted <= 1);  // without the final newline

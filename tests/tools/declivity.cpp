@@ -25,7 +25,7 @@ std::vector<std::string> lines(const std::string& text) {
 }
 
 /// Environment of a process without drivers.
-std::string nothing(const TempFolder& empty) {
+std::string without_devices(const TempFolder& empty) {
     return "-u OCL_ICD_FILENAMES -u DECLIVITY_DEVICE OCL_ICD_VENDORS='" + empty.path().string() + "'";
 }
 
@@ -42,10 +42,10 @@ TEST_CASE("declivity: version and help") {
     CHECK(run_program("devices --help").out.find("--json") != std::string::npos);
     for (const std::string wrong : {"", "frobnicate", "devices --frobnicate", "devices more"}) {
         CAPTURE(wrong);
-        const ProgramRun refused = run_program(wrong);
-        CHECK(refused.code != 0);
-        CHECK(refused.out.empty());
-        CHECK_FALSE(refused.error.empty());
+        const ProgramRun result = run_program(wrong);
+        CHECK(result.code != 0);
+        CHECK(result.out.empty());
+        CHECK_FALSE(result.error.empty());
     }
 }
 
@@ -79,25 +79,25 @@ TEST_CASE("declivity devices: a line for each, and a star at the default device"
 TEST_CASE("declivity devices: one star among several") {
     if (!program_built()) return;
     // PoCL creates as many devices as requested.
-    const std::string two = "-u DECLIVITY_DEVICE POCL_DEVICES='basic pthread' ";
-    if (nlohmann::json::parse(run_program("devices --json", two).out).size() != 2)
+    const std::string two_devices = "-u DECLIVITY_DEVICE POCL_DEVICES='basic pthread' ";
+    if (nlohmann::json::parse(run_program("devices --json", two_devices).out).size() != 2)
         return skip("PoCL is not the only driver here");
     const auto stars = [](const ProgramRun& table) {
         std::string out;
         for (const std::string& line : lines(table.out)) out += line[0];
         return out;
     };
-    CHECK(stars(run_program("devices", two)) == " * *");  // title, two devices, legend of the star
-    CHECK(stars(run_program("devices", two + "DECLIVITY_DEVICE=0:1")) == "  **");
+    CHECK(stars(run_program("devices", two_devices)) == " * *");  // title, two devices, legend of the star
+    CHECK(stars(run_program("devices", two_devices + "DECLIVITY_DEVICE=0:1")) == "  **");
 }
 
 TEST_CASE("declivity devices --json: the fields of info()") {
     if (!program_built()) return;
     const auto all = Device::all();
-    const ProgramRun listed = run_program("devices --json");
-    CHECK(listed.code == 0);
-    CHECK(listed.error.empty());
-    const auto json = nlohmann::json::parse(listed.out);
+    const ProgramRun devices_run = run_program("devices --json");
+    CHECK(devices_run.code == 0);
+    CHECK(devices_run.error.empty());
+    const auto json = nlohmann::json::parse(devices_run.out);
     REQUIRE(json.size() == all.size());
     for (std::size_t i = 0; i < all.size(); ++i) {
         const DeviceInfo& info = all[i].info();
@@ -127,17 +127,17 @@ TEST_CASE("declivity devices --json: the fields of info()") {
 TEST_CASE("declivity devices: without a driver it prints what is wrong and what to do") {
     if (!program_built()) return;
     const TempFolder empty;
-    const ProgramRun none = run_program("devices", nothing(empty));
+    const ProgramRun none = run_program("devices", without_devices(empty));
     CHECK(none.code == 1);
     CHECK(none.out.empty());
     CHECK(lines(none.error).size() == 1);
     CHECK(none.error.find("declivity: no OpenCL device found") == 0);
     CHECK(none.error.find("pocl-opencl-icd") != std::string::npos);
-    const ProgramRun json = run_program("devices --json", nothing(empty));
+    const ProgramRun json = run_program("devices --json", without_devices(empty));
     CHECK(json.code == 1);
     CHECK(nlohmann::json::parse(json.out) == nlohmann::json::array());
     CHECK(json.error == none.error);
-    CHECK(run_program("--version", nothing(empty)).code == 0);
+    CHECK(run_program("--version", without_devices(empty)).code == 0);
 }
 
 TEST_CASE("declivity devices: a DECLIVITY_DEVICE without a match is an error below the list") {

@@ -60,7 +60,7 @@ std::vector<Json> with_status(const Json& section, const std::string& status) {
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 /// Environment of a process without drivers.
-std::string nothing(const TempFolder& empty) {
+std::string without_devices(const TempFolder& empty) {
     return "-u OCL_ICD_FILENAMES -u DECLIVITY_DEVICE OCL_ICD_VENDORS='" + empty.path().string() + "'";
 }
 
@@ -108,10 +108,10 @@ TEST_CASE("declivity doctor --json: device properties, and each check") {
 TEST_CASE("declivity doctor: missing devices and invalid options have exit code 2") {
     if (!program_built()) return;
     const TempFolder empty;
-    const ProgramRun none = run_program("doctor", nothing(empty));
+    const ProgramRun none = run_program("doctor", without_devices(empty));
     CHECK(none.code == 2);
     CHECK(has(none.error, "declivity: no OpenCL device found"));
-    const Report json = examined("", nothing(empty));
+    const Report json = examined("", without_devices(empty));
     CHECK(json.code == 2);
     CHECK(has(json.json["verdict"], "no OpenCL device found"));
     const ProgramRun unknown = run_program("doctor --device frobnicator");
@@ -120,9 +120,9 @@ TEST_CASE("declivity doctor: missing devices and invalid options have exit code 
     for (const std::string wrong :
          {"doctor --frobnicate", "doctor --only nonsense", "doctor --silence soon", "doctor more"}) {
         CAPTURE(wrong);
-        const ProgramRun refused = run_program(wrong);
-        CHECK(refused.code == 2);
-        CHECK_FALSE(refused.error.empty());
+        const ProgramRun result = run_program(wrong);
+        CHECK(result.code == 2);
+        CHECK_FALSE(result.error.empty());
     }
     CHECK(run_program("doctor --help").code == 0);
 }
@@ -131,22 +131,22 @@ TEST_CASE("declivity doctor: a driver that crashes, hangs or ends the process is
     if (!program_built()) return;
     const Json all = section(examined("--only atomics"), "atomics");
     const std::size_t checks = all["findings"].size();
-    struct Way {
+    struct Fault {
         std::string fault, options, text;
     };
-    for (const Way& way : {Way{"crash", "", "signal 6"}, Way{"exit", "", "exit code 3"},
-                           Way{"hang", "--silence 20", "no output for 20 s"}}) {
-        CAPTURE(way.fault);
-        const bool hangs = way.fault == "hang";
-        const Report report = examined(
-            fmt::format("--only arguments{} --fault {}@arguments {}", hangs ? "" : ",atomics", way.fault, way.options));
+    for (const Fault& fault_case : {Fault{"crash", "", "signal 6"}, Fault{"exit", "", "exit code 3"},
+                                    Fault{"hang", "--silence 20", "no output for 20 s"}}) {
+        CAPTURE(fault_case.fault);
+        const bool hangs = fault_case.fault == "hang";
+        const Report report = examined(fmt::format("--only arguments{} --fault {}@arguments {}",
+                                                   hangs ? "" : ",atomics", fault_case.fault, fault_case.options));
         CHECK(report.code == 1);
         const Json arguments = section(report, "arguments");
         const auto wrong = with_status(arguments, "wrong");
         REQUIRE(wrong.size() == 1);
         CHECK(wrong[0]["name"] == arguments["findings"][1]["name"]);
         CHECK(wrong[0]["name"] == "a struct of 12 bytes, behind memory");
-        CHECK(has(wrong[0]["text"], way.text));
+        CHECK(has(wrong[0]["text"], fault_case.text));
         // Each check once, including those after it.
         std::set<std::string> names;
         for (const Json& finding : arguments["findings"]) names.insert(finding["name"]);
@@ -281,12 +281,12 @@ TEST_CASE("declivity doctor: each check of arithmetic can fail") {
                            "OF_1(double_to_long, double, long, convert_int_sat(x))", "f64 to f32"}});
     check_found("arithmetic", mutations);
     // Failures of unused features are harmless.
-    const Report half = with_mutations(
+    const Report half_report = with_mutations(
         "arithmetic", {{"doctor_arithmetic.cl", "vload_half(a_offset + i, (__global const half*)a)", "0", ""},
                        {"doctor_arithmetic.cl", "convert_int_sat(x)", "(x == x ? convert_int_sat(x) : 1)", ""}});
-    CHECK(half.code == 0);
-    CHECK(has(half.json["avoided"], "f16 by vload_half"));
-    CHECK(has(half.json["avoided"], "NaN becomes 0"));
+    CHECK(half_report.code == 0);
+    CHECK(has(half_report.json["avoided"], "f16 by vload_half"));
+    CHECK(has(half_report.json["avoided"], "NaN becomes 0"));
 }
 
 TEST_CASE("declivity doctor: each check of functions, work-groups, arguments, memory and queues can fail") {
@@ -358,13 +358,13 @@ TEST_CASE("declivity doctor: a known fault is harmless while it is avoided") {
         {{"driver_faults.cl", "out[get_global_id(0)] = given.a", "((__global int*)8)[get_global_id(0)] = given.a", ""}},
         " --checks indexed_struct_argument");
     CHECK(ended.code == 0);
-    const auto of_end = with_status(section(ended, "faults"), "avoided");
-    REQUIRE(of_end.size() == 1);
-    CAPTURE(of_end[0]);
-    if (has(of_end[0]["text"], "ended by signal"))
-        CHECK(has(of_end[0]["text"], "reads an array within a struct argument"));
+    const auto end_findings = with_status(section(ended, "faults"), "avoided");
+    REQUIRE(end_findings.size() == 1);
+    CAPTURE(end_findings[0]);
+    if (has(end_findings[0]["text"], "ended by signal"))
+        CHECK(has(end_findings[0]["text"], "reads an array within a struct argument"));
     else skip("this driver survives a kernel that writes to address 8");
-    const Environment off("DECLIVITY_WORKAROUNDS", "0");
+    const Environment workarounds_off("DECLIVITY_WORKAROUNDS", "0");
     check_found("faults", like_a_fault, options);
 }
 
@@ -440,9 +440,9 @@ TEST_CASE("declivity doctor --bench: rates compared with the device's measured p
         CHECK(facts[0]["name"] == name);
         return facts[0]["metrics"];
     };
-    const Json most = metrics("measured peak"), launches = metrics("launch");
-    CHECK(most["GFLOP/s f32"] > 0);
-    CHECK(most["GB/s"] > 0);
+    const Json peak = metrics("measured peak"), launches = metrics("launch");
+    CHECK(peak["GFLOP/s f32"] > 0);
+    CHECK(peak["GB/s"] > 0);
     CHECK(launches["waited us"] >= launches["enqueue us"]);
     const Json product =
         metrics(Device::best().kernel_style() == KernelStyle::simd ? "product 512 x 512 x 512, simd kernels"

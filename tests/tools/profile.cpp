@@ -48,7 +48,7 @@ const std::string kTrace = R"({"traceEvents":[
 ],"otherData":{"declivity":"0.1.0","devices":[{"pid":2,"id":"0:0","name":"a device of a test","platform":"p",
 "driver":"d"CEILINGS}],"left_out":{"commands":LEFT}}})";
 
-std::string with(std::string text, const std::string& ceilings, const std::string& left) {
+std::string with_ceilings(std::string text, const std::string& ceilings, const std::string& left) {
     text.replace(text.find("CEILINGS"), 8, ceilings);
     return text.replace(text.find("LEFT"), 4, left);
 }
@@ -65,7 +65,7 @@ TEST_CASE("declivity profile: child process with some work" * doctest::skip()) {
 TEST_CASE("declivity profile: rates, shares, and percentages of the device's peak") {
     if (!program_built()) return;
     const TempFolder folder;
-    put_file(folder / "t.json", bytes_of(with(kTrace, kCeilings, "0")));
+    put_file(folder / "t.json", bytes_of(with_ceilings(kTrace, kCeilings, "0")));
     const std::string path = fmt::format("'{}'", (folder / "t.json").string());
     const ProgramRun table = run_program("profile " + path);
     CAPTURE(table.out);
@@ -90,7 +90,7 @@ TEST_CASE("declivity profile: rates, shares, and percentages of the device's pea
 TEST_CASE("declivity profile: reports an unknown peak, and what the trace lacks") {
     if (!program_built()) return;
     const TempFolder folder;
-    put_file(folder / "t.json", bytes_of(with(kTrace, "", "17")));
+    put_file(folder / "t.json", bytes_of(with_ceilings(kTrace, "", "17")));
     const ProgramRun table = run_program("profile '" + (folder / "t.json").string() + "'");
     CHECK(table.code == 0);
     CHECK(table.out.find("measured peak: unknown, this device is not present") != std::string::npos);
@@ -128,12 +128,12 @@ TEST_CASE("declivity profile: files that are not traces are one error message") 
     put_file(folder / "huge.json", bytes_of(R"({"traceEvents":[{"ph":"X","cat":"kernel","ts":1e999}]})"));
     for (const std::string name : {"broken.json", "empty.json", "huge.json", "missing.json", "."}) {
         CAPTURE(name);
-        const ProgramRun refused = run_program("profile '" + (folder / name).string() + "'");
-        CHECK(refused.code == 1);
-        CHECK(refused.out.empty());
-        CHECK(refused.error.starts_with("declivity: "));
-        CHECK(std::ranges::count(refused.error, '\n') == 1);
-        CHECK(refused.error.find(folder.path().string()) != std::string::npos);
+        const ProgramRun result = run_program("profile '" + (folder / name).string() + "'");
+        CHECK(result.code == 1);
+        CHECK(result.out.empty());
+        CHECK(result.error.starts_with("declivity: "));
+        CHECK(std::ranges::count(result.error, '\n') == 1);
+        CHECK(result.error.find(folder.path().string()) != std::string::npos);
     }
     CHECK(run_program("profile").code != 0);
     CHECK(run_program("profile --by colour x").code != 0);

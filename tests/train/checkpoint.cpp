@@ -144,21 +144,21 @@ TEST_CASE("checkpoint file: each number and string is checked, and the error nam
         changed.metadata[kRecord] = text;
         changed.metadata[io::kChecksumKey] = io::checksum_of(changed);
         io::write_safetensors(bad, changed);
-        std::string said;
+        std::string message;
         try {
             other.trainer.load(bad);
         } catch (const FormatError& error) {
-            said = error.what();
+            message = error.what();
         } catch (const ValueError& error) {
-            said = error.what();
+            message = error.what();
         }
         CAPTURE(text.substr(0, 200));
-        CHECK(said.find(bad.string()) != std::string::npos);
+        CHECK(message.find(bad.string()) != std::string::npos);
         CHECK(other.state() == before);
-        return said;
+        return message;
     };
     const json record = json::parse(content.metadata.at(kRecord));
-    const auto refused = [&](const std::function<void(json&)>& change) {
+    const auto error_after = [&](const std::function<void(json&)>& change) {
         json changed = record;
         change(changed);
         return refused_text(changed.dump());
@@ -166,41 +166,41 @@ TEST_CASE("checkpoint file: each number and string is checked, and the error nam
     const std::vector<json> no_counts{1e300, 1.5,     -1,   9223372036854775807LL, 18446744073709551615ULL,
                                       "5",   nullptr, true, json::array(),         json::object()};
     for (const char* name : {"epoch", "batch", "step", "version"})
-        for (const json& value : no_counts) refused([&](json& changed) { changed[name] = value; });
+        for (const json& value : no_counts) error_after([&](json& changed) { changed[name] = value; });
     for (int i = 0; i < 4; ++i)
         for (const json& value : no_counts)
             if (i > 0 || value != json(9223372036854775807LL))
                 if (i > 0 || value != json(18446744073709551615ULL))
-                    refused([&](json& changed) { changed["run"][static_cast<std::size_t>(i)] = value; });
+                    error_after([&](json& changed) { changed["run"][static_cast<std::size_t>(i)] = value; });
     for (const json& value : {json("foo"), json(true), json::array(), json("nan")}) {
-        const std::string said = refused([&](json& changed) { changed["history"][0][1][1] = value; });
-        CHECK(said.find("expected a number, null") != std::string::npos);
+        const std::string message = error_after([&](json& changed) { changed["history"][0][1][1] = value; });
+        CHECK(message.find("expected a number, null") != std::string::npos);
     }
     for (const json& value : no_counts) {
         if (value.is_number_unsigned() || value == json(9223372036854775807LL)) continue;  // seeds and positions
-        refused([&](json& changed) { changed["random"][1] = value; });
-        refused([&](json& changed) { changed["generators"]["own"][0] = value; });
+        error_after([&](json& changed) { changed["random"][1] = value; });
+        error_after([&](json& changed) { changed["generators"]["own"][0] = value; });
     }
-    refused([](json& changed) { changed["history"][0][0] = 0; });
-    refused([](json& changed) { changed["history"][0][0] = 2; });  // one epoch is complete
-    refused([](json& changed) { changed["history"].push_back(changed["history"][0]); });
-    refused([](json& changed) { changed["history"][0].push_back(changed["history"][0][1]); });
-    refused([](json& changed) { changed["history"][0][1][0] = 5; });
-    refused([](json& changed) { changed["history"] = "none"; });
-    refused([](json& changed) { changed["classification"] = 1; });
-    refused([](json& changed) { changed["run"].push_back(1); });
-    refused([](json& changed) { changed["random"] = {1}; });
-    refused([](json& changed) { changed["sums"] = {"a,b"}; });
-    refused([](json& changed) { changed["sums"] = {"a", "a"}; });
-    refused([](json& changed) { changed["sums"] = {1}; });
-    refused([](json& changed) { changed["modules"] = {"other"}; });
-    refused([](json& changed) { changed["generators"] = {{"other", {1, 2}}}; });
-    for (const auto& [name, value] : record.items()) refused([&](json& changed) { changed.erase(name); });
-    const std::string many = refused([](json& changed) {
+    error_after([](json& changed) { changed["history"][0][0] = 0; });
+    error_after([](json& changed) { changed["history"][0][0] = 2; });  // one epoch is complete
+    error_after([](json& changed) { changed["history"].push_back(changed["history"][0]); });
+    error_after([](json& changed) { changed["history"][0].push_back(changed["history"][0][1]); });
+    error_after([](json& changed) { changed["history"][0][1][0] = 5; });
+    error_after([](json& changed) { changed["history"] = "none"; });
+    error_after([](json& changed) { changed["classification"] = 1; });
+    error_after([](json& changed) { changed["run"].push_back(1); });
+    error_after([](json& changed) { changed["random"] = {1}; });
+    error_after([](json& changed) { changed["sums"] = {"a,b"}; });
+    error_after([](json& changed) { changed["sums"] = {"a", "a"}; });
+    error_after([](json& changed) { changed["sums"] = {1}; });
+    error_after([](json& changed) { changed["modules"] = {"other"}; });
+    error_after([](json& changed) { changed["generators"] = {{"other", {1, 2}}}; });
+    for (const auto& [name, value] : record.items()) error_after([&](json& changed) { changed.erase(name); });
+    const std::string too_many = error_after([](json& changed) {
         changed["sums"] = json::array();
         for (int i = 0; i < 65; ++i) changed["sums"].push_back("metric" + std::to_string(i));
     });
-    CHECK(many.find("expected at most 64 names as 'sums', got 65") != std::string::npos);
+    CHECK(too_many.find("expected at most 64 names as 'sums', got 65") != std::string::npos);
     const std::string deep(80'000, '[');
     CHECK(refused_text(deep + std::string(80'000, ']')).find("nested deeper than") != std::string::npos);
     std::string inner = content.metadata.at(kRecord);
@@ -217,11 +217,11 @@ TEST_CASE("checkpoint file: each number and string is checked, and the error nam
 TEST_CASE("checkpoint file: the previous version, without a checksum, loads and training continues") {
     const test::TempFolder folder;
     const auto file = folder.path() / "old.safetensors";
-    Training whole(1);
-    whole.trainer.fit(points(20), {.epochs = 2, .batch = 4, .quiet = true});
-    Training half(1);
-    train_some(half);
-    half.trainer.save(file);
+    Training unbroken(1);
+    unbroken.trainer.fit(points(20), {.epochs = 2, .batch = 4, .quiet = true});
+    Training interrupted(1);
+    train_some(interrupted);
+    interrupted.trainer.save(file);
     io::Safetensors content = io::read_safetensors(file);
     json record = json::parse(content.metadata.at(kRecord));
     record["version"] = 2;
@@ -233,9 +233,9 @@ TEST_CASE("checkpoint file: the previous version, without a checksum, loads and 
     Training resumed(2);
     resumed.trainer.load(file);
     resumed.trainer.fit(points(20), {.epochs = 2, .batch = 4, .quiet = true});
-    const auto &got = resumed.trainer.progress().history[1], &wanted = whole.trainer.progress().history[1];
-    for (const char* name : {"train_loss", "train_accuracy"}) CHECK(got[name] == wanted[name]);
-    CHECK(test::values(resumed.model.parameters()[0]) == test::values(whole.model.parameters()[0]));
+    const auto &got = resumed.trainer.progress().history[1], &expected = unbroken.trainer.progress().history[1];
+    for (const char* name : {"train_loss", "train_accuracy"}) CHECK(got[name] == expected[name]);
+    CHECK(test::values(resumed.model.parameters()[0]) == test::values(unbroken.model.parameters()[0]));
 }
 
 TEST_CASE("checkpoint file: a name in invalid UTF-8 is refused") {

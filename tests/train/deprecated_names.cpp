@@ -69,12 +69,12 @@ TEST_CASE("deprecated names: runtime and operators") {
     CHECK(buffer.version() == version + 1);
     CHECK(buffer.only_for(1, nullptr) == buffer.is_unshared(1, nullptr));
     CHECK(is_recording() == is_capturing());
-    const std::vector<float> numbers = {1, 2, 3};
+    const std::vector<float> floats = {1, 2, 3};
     const Buffer to(device, 12, BufferUse::transfer);
-    upload_ahead(to, 0, std::as_bytes(std::span(numbers))).wait();
+    upload_ahead(to, 0, std::as_bytes(std::span(floats))).wait();
     std::vector<float> back(3);
     read(to, 0, std::as_writable_bytes(std::span(back)));
-    CHECK(back == numbers);
+    CHECK(back == floats);
 
     const Tensor x = test::tensor({1, 2, 3}, {3}), y = zeros({3});
     ops::store("test", (x * 2).value(), y.dense_view());

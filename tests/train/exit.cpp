@@ -51,9 +51,9 @@ std::string variable(const char* name) {
 struct Run {
     test::TempFolder folder;
     test::Child child;
-    explicit Run(const std::string& how)
+    explicit Run(const std::string& mode)
         : child("exit: child process",
-                {{"DECLIVITY_TEST_HOW", how},
+                {{"DECLIVITY_TEST_HOW", mode},
                  {"DECLIVITY_CACHE_DIR", (folder.path() / "programs").string()},
                  {"POCL_CACHE_DIR", (folder.path() / "driver").string()},
                  // LLVM, in PoCL, gives a compiler thread a signal stack, which AddressSanitizer would mistake for its
@@ -61,18 +61,18 @@ struct Run {
                  {"ASAN_OPTIONS", variable("ASAN_OPTIONS") + ":use_sigaltstack=0"}}) {}
 };
 
-struct Ends {
+struct ThreadEnd {
     int failed = 0;
     std::string last;  ///< output of the last failure
 };
 
 /// Runs `count` children, two at a time.
-Ends ends(const std::string& how, int count) {
+ThreadEnd thread_end(const std::string& mode, int count) {
     std::deque<std::unique_ptr<Run>> running;
-    Ends all;
+    ThreadEnd all;
     for (int i = 0; i < count || !running.empty();) {
         if (i < count && running.size() < 2) {
-            running.push_back(std::make_unique<Run>(how));
+            running.push_back(std::make_unique<Run>(mode));
             ++i;
             continue;
         }
@@ -85,9 +85,9 @@ Ends ends(const std::string& how, int count) {
     return all;
 }
 
-void run(const std::string& how, int count) {
-    const Ends all = ends(how, count);
-    CAPTURE(how);
+void run(const std::string& mode, int count) {
+    const ThreadEnd all = thread_end(mode, count);
+    CAPTURE(mode);
     INFO("the last failure: " << all.last);
     CHECK(all.failed == 0);
 }
@@ -118,20 +118,20 @@ void exit_in_callback_without_library() {
     REQUIRE(status == CL_SUCCESS);
     REQUIRE(clBuildProgram(program, 1, &device, "", nullptr, nullptr) == CL_SUCCESS);
     cl_kernel kernel = clCreateKernel(program, "count", &status);
-    constexpr std::size_t items = 64;
-    cl_mem memory = clCreateBuffer(context, CL_MEM_READ_WRITE, items * sizeof(cl_int), nullptr, &status);
+    constexpr std::size_t global_size = 64;
+    cl_mem memory = clCreateBuffer(context, CL_MEM_READ_WRITE, global_size * sizeof(cl_int), nullptr, &status);
     REQUIRE(status == CL_SUCCESS);
     REQUIRE(clSetKernelArg(kernel, 0, sizeof memory, static_cast<void*>(&memory)) == CL_SUCCESS);
     for (int i = 0; i < 100; ++i)
-        clEnqueueNDRangeKernel(queue, kernel, 1, nullptr, &items, nullptr, 0, nullptr, nullptr);
+        clEnqueueNDRangeKernel(queue, kernel, 1, nullptr, &global_size, nullptr, 0, nullptr, nullptr);
     std::puts("done");
     exit_in_callback(queue);
 }
 
 /// Computes after main() has returned, with work from another thread.
-struct Late {
+struct LateObject {
     Tensor x;
-    ~Late() {
+    ~LateObject() {
         if (!x.defined()) return;
         try {
             test::values(exp(x) * 3.0);
@@ -149,17 +149,17 @@ struct Late {
 
 TEST_CASE("exit: child process" * doctest::skip()) {
     alarm(300);  // a hang is a failure
-    const std::string how = variable("DECLIVITY_TEST_HOW");
-    CHECK(how != "");
-    if (how == "main") train();
-    if (how == "late") {
-        static Late late;  // created after the device
-        late.x = uniform({8});
-        test::values(late.x);
+    const std::string mode = variable("DECLIVITY_TEST_HOW");
+    CHECK(mode != "");
+    if (mode == "main") train();
+    if (mode == "late") {
+        static LateObject late_object;  // created after the device
+        late_object.x = uniform({8});
+        test::values(late_object.x);
         train();
     }
-    if (how == "ended thread") std::thread(train).join();
-    if (how == "living thread") {
+    if (mode == "ended thread") std::thread(train).join();
+    if (mode == "living thread") {
         static std::atomic<bool> ready{false};
         std::thread([] {
             train();
@@ -168,15 +168,15 @@ TEST_CASE("exit: child process" * doctest::skip()) {
         }).detach();
         while (!ready) std::this_thread::yield();
     }
-    if (how == "exit in another thread") {
+    if (mode == "exit in another thread") {
         train();
         std::thread([] { std::exit(0); }).join();
     }
-    if (how == "exit in a callback") {
+    if (mode == "exit in a callback") {
         train();
         exit_in_callback(interop::compute_queue(default_device()));
     }
-    if (how == "exit in a callback, without the library") {
+    if (mode == "exit in a callback, without the library") {
         alarm(60);
         exit_in_callback_without_library();
     }
@@ -188,11 +188,11 @@ TEST_CASE("exit: processes that never waited for their device, with empty caches
 }
 
 TEST_CASE("exit: any thread may work, and any thread may end the process") {
-    for (const char* how : {"late", "ended thread", "living thread", "exit in another thread"}) run(how, 4);
+    for (const char* mode : {"late", "ended thread", "living thread", "exit in another thread"}) run(mode, 4);
 }
 
 TEST_CASE("exit: a callback of the driver may end the process") {
-    if (ends("exit in a callback, without the library", 1).failed > 0)
+    if (thread_end("exit in a callback, without the library", 1).failed > 0)
         return test::skip("this driver hangs where a callback of its own ends the process, without the library, too");
     run("exit in a callback", 1);
 }

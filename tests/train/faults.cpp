@@ -95,7 +95,7 @@ class Training {
     }
 
     double step() {
-        const Tensor x = send_ahead ? sent() : x_;
+        const Tensor x = send_ahead ? uploaded() : x_;
         if (recapture) captured_.reset();
         const Tensor loss = replay || recapture ? captured_(x) : commands(x);
         const double read = loss.item<float>();
@@ -128,11 +128,11 @@ class Training {
     std::function<void()> at_end = {};  ///< called after each step
 
   private:
-    Tensor sent() {
+    Tensor uploaded() {
         const auto batch = test::random_values(600, 1);
-        const std::vector<float> numbers(batch.begin(), batch.end());
+        const std::vector<float> elements(batch.begin(), batch.end());
         const ops::View x = ops::View::make(device_, DType::f32, {6, 1, 10, 10}, BufferUse::transfer);
-        Queue::compute(device_).wait_for(upload_async(x.buffer, 0, std::as_bytes(std::span(numbers))));
+        Queue::compute(device_).wait_for(upload_async(x.buffer, 0, std::as_bytes(std::span(elements))));
         return Tensor(x);
     }
 
@@ -152,7 +152,7 @@ struct Step {
     bool operator==(const Step&) const = default;
 };
 
-Step clean(Training& training) {
+Step fault_free_step(Training& training) {
     training.restore();
     Step done;
     done.loss = training.step();
@@ -161,7 +161,7 @@ Step clean(Training& training) {
 }
 
 /// The outcome of an attempt with one failed call; "" if all is as expected.
-std::string attempt(Training& training, long number, const Step& wanted, std::map<std::string, int>& refused) {
+std::string attempt(Training& training, long number, const Step& expected, std::map<std::string, int>& failures) {
     std::optional<Step> done;
     std::string message, function;
     int code = 0;
@@ -184,10 +184,10 @@ std::string attempt(Training& training, long number, const Step& wanted, std::ma
         code = fault.code();
     }
     const std::string call = fmt::format("call {} ({}, status {})", number, function, code);
-    ++refused[function];
+    ++failures[function];
     if (function.empty()) {  // steps that reuse memory make a call or two less
         done->state = training.state();
-        return *done == wanted ? "" : call + ": nothing was refused, to another result";
+        return *done == expected ? "" : call + ": nothing was refused, to another result";
     }
     if (Scope::path() != "") return call + ": a scope stays open: " + Scope::path().str();
     if (!grad_enabled()) return call + ": nothing is recorded any more";
@@ -197,7 +197,7 @@ std::string attempt(Training& training, long number, const Step& wanted, std::ma
         // readers are known.
         const bool batch = training.send_ahead && (function == "clEnqueueMarkerWithWaitList" || function == "clFlush");
         if (!kFallbacks.contains(function) && !batch) return call + ": no error";
-        if (!(*done == wanted)) return call + ": another way was found, to another result";
+        if (!(*done == expected)) return call + ": another way was found, to another result";
         return "";
     }
     const std::string name = training.device().name();
@@ -220,15 +220,15 @@ Metrics metrics(const Training& training) {
 
 /// Describes both counts, ignoring a few events: whether a block of the pool still holds its last reader's event
 /// depends on timing.
-std::string without_few_events(OpenClHandles handles, const OpenClHandles& wanted) {
-    if (std::abs(handles.events - wanted.events) <= 4) handles.events = wanted.events;
+std::string without_few_events(OpenClHandles handles, const OpenClHandles& expected) {
+    if (std::abs(handles.events - expected.events) <= 4) handles.events = expected.events;
     return handles.text();
 }
 
 /// Fails each call of a step separately, in one continued training.
 void refuse_each(Training& training) {
-    const Step wanted = clean(training);
-    REQUIRE(clean(training) == wanted);
+    const Step expected = fault_free_step(training);
+    REQUIRE(fault_free_step(training) == expected);
     training.restore();
     long calls = 0;
     {
@@ -237,26 +237,26 @@ void refuse_each(Training& training) {
         calls = static_cast<long>(count.calls().size());
     }
     REQUIRE(calls > (training.replay ? 25 : 50));
-    REQUIRE(clean(training) == wanted);
+    REQUIRE(fault_free_step(training) == expected);
     const Metrics before = metrics(training);
     const std::uint64_t at_rest = training.memory_at_rest();
-    REQUIRE(clean(training) == wanted);
-    std::map<std::string, int> refused;
+    REQUIRE(fault_free_step(training) == expected);
+    std::map<std::string, int> failures;
     for (long number = 0; number < calls; ++number) {
         training.restore();
-        const std::string fault = attempt(training, number, wanted, refused);
+        const std::string fault = attempt(training, number, expected, failures);
         CHECK(fault == "");
         CAPTURE(number);
         CHECK(training.memory_at_rest() == at_rest);
-        CHECK(clean(training) == wanted);
+        CHECK(fault_free_step(training) == expected);
         const Metrics after = metrics(training);
         CHECK(after.in_use == before.in_use);
         CHECK(without_few_events(after.handles, before.handles) == before.handles.text());
     }
     // The number of event queries depends on timing, too.
-    CHECK(refused[""] <= 4 + calls / 8);
+    CHECK(failures[""] <= 4 + calls / 8);
     std::string all;
-    for (const auto& [function, count] : refused) all += fmt::format(" {}:{}", function, count);
+    for (const auto& [function, count] : failures) all += fmt::format(" {}:{}", function, count);
     MESSAGE("refused", all);
 }
 
@@ -316,53 +316,53 @@ TEST_CASE("faults: each call of a step with separate memory per tensor") {
 }
 
 TEST_CASE("faults: each call of a step with CLBlast products") {
-    const test::Environment wanted("DECLIVITY_MATMUL", "clblast");
+    const test::Environment strategy_variable("DECLIVITY_MATMUL", "clblast");
     Training training(test::device());
     refuse_each(training);
 }
 
 TEST_CASE("faults: each call of the first step on a device") {
-    const auto fresh = [] {
+    const auto new_training = [] {
         const test::Environment pinned("DECLIVITY_STAGING", "pinned");
         return test::fresh_device();
     };
     (void)test::device();  // whose context remains
-    const auto run = [&](long number, const Step* wanted, std::map<std::string, int>& refused) {
+    const auto run = [&](long number, const Step* expected, std::map<std::string, int>& failures) {
         const OpenClHandles before = test::opencl_handles();
-        Training training(fresh());
+        Training training(new_training());
         training.send_ahead = true;
         training.restore();
-        if (wanted != nullptr) CHECK(attempt(training, number, *wanted, refused) == "");
-        const Step done = clean(training);
+        if (expected != nullptr) CHECK(attempt(training, number, *expected, failures) == "");
+        const Step done = fault_free_step(training);
         for (int i = 0; i < 20; ++i) training.restore();  // until each block of pinned memory has its event
-        if (wanted != nullptr) CHECK(done == *wanted);
+        if (expected != nullptr) CHECK(done == *expected);
         const Metrics after = metrics(training);
         return std::tuple(done, after.in_use, after.handles - before);
     };
-    std::map<std::string, int> refused;
-    const auto [wanted, in_use, handles] = run(-1, nullptr, refused);
+    std::map<std::string, int> failures;
+    const auto [expected, in_use, handles] = run(-1, nullptr, failures);
     std::vector<std::string> calls;
     {
-        Training training(fresh());
+        Training training(new_training());
         training.send_ahead = true;
         training.restore();
         const OpenClFault count;
         training.step();
         calls = count.calls();
     }
-    std::map<std::string, int> seen;
+    std::map<std::string, int> call_counts;
     for (std::size_t i = 0; i < calls.size(); ++i) {
         // Querying and setting kernel arguments are single lines of code, which repeated steps cover as well.
-        const int nth = seen[calls[i]]++;
+        const int nth = call_counts[calls[i]]++;
         if ((calls[i] == "clSetKernelArg" || calls[i] == "clGetKernelArgInfo") && nth > 3 && nth % 13 != 0) continue;
         const auto number = static_cast<long>(i);
         CAPTURE(number);
-        const auto [done, in_use_then, handles_then] = run(number, &wanted, refused);
-        CHECK(in_use_then == in_use);
-        CHECK(without_few_events(handles_then, handles) == handles.text());
+        const auto [done, in_use_after, handles_after] = run(number, &expected, failures);
+        CHECK(in_use_after == in_use);
+        CHECK(without_few_events(handles_after, handles) == handles.text());
     }
     std::string all;
-    for (const auto& [function, count] : refused) all += fmt::format(" {}:{}", function, count);
+    for (const auto& [function, count] : failures) all += fmt::format(" {}:{}", function, count);
     MESSAGE("refused", all);
 }
 
@@ -375,7 +375,7 @@ TEST_CASE("faults: a parameter table whose upload failed is uploaded again") {
         b.set_grad(test::random_tensor({9}, 4));
         const auto a_before = test::values(a);
         if (fault) {
-            const test::RefusedFunction writes("clEnqueueWriteBuffer");  // the table for both, longer and in new memory
+            const test::FailingFunction writes("clEnqueueWriteBuffer");  // the table for both, longer and in new memory
             CHECK_THROWS_AS(optimizer.step(), DeviceError);
         }
         CHECK(test::values(a) == a_before);
@@ -391,7 +391,7 @@ TEST_CASE("faults: a learning rate whose upload failed is uploaded again") {
     optim::SGD optimizer({a}, {.lr = 0.5});
     a.set_grad(test::tensor({1}, {1}));
     {
-        const test::RefusedFunction launches("clEnqueueFillBuffer"), or_launches("clEnqueueNDRangeKernel");
+        const test::FailingFunction launches("clEnqueueFillBuffer"), or_launches("clEnqueueNDRangeKernel");
         CHECK_THROWS_AS(optimizer.set_learning_rate(0.25), DeviceError);
     }
     optimizer.set_learning_rate(0.25);
@@ -407,7 +407,7 @@ TEST_CASE("faults: a random state whose upload failed is not used") {
     set_random_state(device, {5, 0});
     (void)test::values(uniform({20}));
     {
-        const test::RefusedFunction writes("clEnqueueWriteBuffer");
+        const test::FailingFunction writes("clEnqueueWriteBuffer");
         CHECK_THROWS_AS(set_random_state(device, {6, 0}), DeviceError);
     }
     CHECK(random_state(device).seed == 5);

@@ -68,7 +68,7 @@ extern "C" __attribute__((visibility("default"))) int __lsan_is_turned_off() { r
 
 namespace {
 
-bool refused(const std::function<void()>& call) {
+bool is_rejected(const std::function<void()>& call) {
     try {
         call();
     } catch (const DeviceError& error) {
@@ -107,7 +107,7 @@ TEST_CASE("fork: afterwards each use is refused with a message, and destructors 
     const Device device = test::device();
     static Tensor in_static_storage = relu(test::random_tensor({5}, 1)) + 1.0;  // destroyed in the child as well
     Tensor w = test::random_tensor({4, 4}, 1).set_requires_grad();
-    const Tensor x = test::random_tensor({4, 4}, 2), waiting = exp(x) + 1.0, product = matmul(x, w),
+    const Tensor x = test::random_tensor({4, 4}, 2), pending = exp(x) + 1.0, product = matmul(x, w),
                  loss = sum(square(matmul(product, w)));
     const Tensor image = test::random_tensor({1, 1, 5, 5}, 1), window = test::random_tensor({1, 1, 3, 3}, 1);
     (void)test::values(x);
@@ -139,10 +139,10 @@ TEST_CASE("fork: afterwards each use is refused with a message, and destructors 
         {"uniform", [&] { (void)uniform({3}, 0, 1, {.device = device}); }},
         {"seed", [] { manual_seed(3); }},
         {"read", [&] { (void)x.to_vector<float>(); }},
-        {"read what waits", [&] { (void)waiting.to_vector<float>(); }},
+        {"read what waits", [&] { (void)pending.to_vector<float>(); }},
         {"view",
          [&] {
-             (void)(waiting.value().computed() ? zeros({1}) : waiting).view();
+             (void)(pending.value().computed() ? zeros({1}) : pending).view();
          }},  // with DECLIVITY_FUSION=0 it is not pending
         {"expression", [&] { (void)(x + 1.0); }},
         {"operator", [&] { (void)matmul(x, x).view(); }},
@@ -152,7 +152,7 @@ TEST_CASE("fork: afterwards each use is refused with a message, and destructors 
         {"zero_grad", [&] { w.zero_grad(); }},
         {"model", [&] { (void)model(image).view(); }},
         {"fill_", [&] { Tensor(x).fill_(3.0); }},
-        {"copy_", [&] { Tensor(x).copy_(waiting); }},
+        {"copy_", [&] { Tensor(x).copy_(pending); }},
         {"buffer", [&] { (void)Buffer(device, 10); }},
         {"upload", [&] { upload(buffer, 0, bytes); }},
         {"upload_async", [&] { (void)upload_async(ahead, 0, bytes); }},
@@ -169,7 +169,7 @@ TEST_CASE("fork: afterwards each use is refused with a message, and destructors 
         {"memory", [&] { (void)device.memory(); }},
         {"memory by scope", [&] { (void)device.memory_by_scope(); }},
         {"move to scope", [&] { buffer.move_to_scope(ScopePath("elsewhere")); }},
-        {"chain", [&] { (void)sum(waiting * 2.0); }},
+        {"chain", [&] { (void)sum(pending * 2.0); }},
         {"checkpoint", [&] { (void)checkpoint([](const Tensor& in) { return in * 2.0; }, x); }},
         {"recorded", [&] { (void)captured(x); }},
         {"replays", [&] { (void)captured.replays(); }},
@@ -194,7 +194,7 @@ TEST_CASE("fork: afterwards each use is refused with a message, and destructors 
         for (const auto& [name, use] : uses) {
             ++number;
             const long before = test::opencl_call_count();
-            if (!refused(use)) {
+            if (!is_rejected(use)) {
                 std::fprintf(stderr, "not refused: %s\n", name);
                 return number;
             }
@@ -218,9 +218,9 @@ TEST_CASE("fork: afterwards each use is refused with a message, and destructors 
           }) == 0);
     // A grandchild, and a child of another thread.
     CHECK(forked([&] { return forked(calls); }) == 0);
-    int of_thread = 1;
-    std::thread([&] { of_thread = forked(calls); }).join();
-    CHECK(of_thread == 0);
+    int thread_result = 1;
+    std::thread([&] { thread_result = forked(calls); }).join();
+    CHECK(thread_result == 0);
     // The parent is not affected.
     CHECK(!after_fork());
     CHECK(loader->next().has_value());
@@ -250,8 +250,11 @@ TEST_CASE("fork: while other threads train, the child gets errors and ends") {
     int wrong = 0;
     for (int round = 0; round < 20; ++round)
         wrong +=
-            forked([&] { return refused([] { (void)zeros({3}); }) && refused([] { (void)Device::best(); }) ? 0 : 1; },
-                   End::at_once) != 0;
+            forked(
+                [&] {
+                    return is_rejected([] { (void)zeros({3}); }) && is_rejected([] { (void)Device::best(); }) ? 0 : 1;
+                },
+                End::at_once) != 0;
     stop = true;
     first.join();
     second.join();

@@ -73,7 +73,7 @@ class FullAfter {
 };
 
 /// The message of an IoError about `path`; anything else is a failure.
-std::string refused(const fs::path& path, const std::function<void()>& call) {
+std::string error_of_save(const fs::path& path, const std::function<void()>& call) {
     try {
         call();
     } catch (const IoError& error) {
@@ -91,11 +91,11 @@ TEST_CASE("full disk: child process" * doctest::skip()) {
     const fs::path path = folder / "last.safetensors", unbroken = folder / "unbroken", resumed = folder / "resumed";
     {
         // Also compiles everything needed, so that only the tested code meets the limit.
-        Setup whole;
-        whole.fit(3);
-        whole.trainer.save(unbroken);
+        Setup complete;
+        complete.fit(3);
+        complete.trainer.save(unbroken);
     }
-    const auto only = [&](std::size_t files) {
+    const auto check_files = [&](std::size_t files) {
         CHECK(std::distance(fs::directory_iterator(folder), fs::directory_iterator()) ==
               static_cast<std::ptrdiff_t>(files));
     };
@@ -104,40 +104,41 @@ TEST_CASE("full disk: child process" * doctest::skip()) {
     setup.fit(1, std::make_shared<train::Checkpoint>(train::CheckpointOptions{.last = path}));
     const test::Bytes old = test::get_file(path);
     const auto size = fs::file_size(path);
-    only(2);
+    check_files(2);
 
     for (const std::uintmax_t room : {std::uintmax_t{0}, std::uintmax_t{1}, size / 2, size - 1}) {
         CAPTURE(room);
         const FullAfter full(room);
-        const std::string message = refused(path, [&] { setup.trainer.save(path); });
+        const std::string message = error_of_save(path, [&] { setup.trainer.save(path); });
         CHECK(message.find("write") != std::string::npos);
         CHECK(message.find(path.string()) != std::string::npos);
         CHECK(message.find("File too large") != std::string::npos);
         CHECK(test::get_file(path) == old);
-        only(2);
-        (void)refused(folder / "new", [&] { setup.trainer.save(folder / "new"); });
-        only(2);
+        check_files(2);
+        (void)error_of_save(folder / "new", [&] { setup.trainer.save(folder / "new"); });
+        check_files(2);
     }
     {
         const FullAfter full(size - 1);
         // The checkpoint of the second epoch ends the training, ...
-        CHECK(refused(path, [&] {
+        CHECK(error_of_save(path, [&] {
                   setup.fit(3, std::make_shared<train::Checkpoint>(train::CheckpointOptions{.last = path}));
               }).find(path.string()) != std::string::npos);
         CHECK(setup.trainer.progress().epoch == 2);
         CHECK(test::get_file(path) == old);
-        only(2);
+        check_files(2);
         // ... another can continue from the old one, ...
         Setup other;
         other.trainer.load(path);
         CHECK(other.trainer.progress().epoch == 1);
         // ... and so do the other files of a training.
         const auto table = std::make_shared<train::CsvLog>(folder / "log.csv");
-        const FullAfter nothing(10);
-        (void)refused(folder / "log.csv", [&] { other.fit(2, table); });
-        (void)refused(folder / "curve.png",
-                      [&] { other.fit(3, std::make_shared<train::LearningCurvePicture>(folder / "curve.png", "x")); });
-        only(2);
+        const FullAfter full_at_once(10);
+        (void)error_of_save(folder / "log.csv", [&] { other.fit(2, table); });
+        (void)error_of_save(folder / "curve.png", [&] {
+            other.fit(3, std::make_shared<train::LearningCurvePicture>(folder / "curve.png", "x"));
+        });
+        check_files(2);
     }
     // With room again, both ways to the end give the same numbers: continuing with the failed trainer, or from the
     // checkpoint.
@@ -150,14 +151,14 @@ TEST_CASE("full disk: child process" * doctest::skip()) {
     again.fit(1);
     {
         const FullAfter full(size / 2);
-        (void)refused(resumed, [&] {
+        (void)error_of_save(resumed, [&] {
             again.fit(3,
                       std::make_shared<train::Checkpoint>(train::CheckpointOptions{.last = resumed, .every_steps = 3}));
         });
     }
     again.fit(3, std::make_shared<train::Checkpoint>(train::CheckpointOptions{.last = resumed}));
     CHECK(io::read_safetensors(resumed).arrays == io::read_safetensors(unbroken).arrays);
-    only(3);
+    check_files(3);
 }
 
 TEST_CASE("full disk (RLIMIT_FSIZE): while a training saves") {

@@ -39,7 +39,8 @@ data::TensorDataset points(std::int64_t count) {
 struct StopAt : train::Callback {
     std::int64_t step;
     std::function<void(train::Trainer&)> action;
-    StopAt(std::int64_t when, std::function<void(train::Trainer&)> what) : step(when), action(std::move(what)) {}
+    StopAt(std::int64_t at_step, std::function<void(train::Trainer&)> callback)
+        : step(at_step), action(std::move(callback)) {}
     void after_step(train::Trainer& trainer) override {
         if (trainer.progress().step == step) action(trainer), trainer.stop();
     }

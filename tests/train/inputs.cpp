@@ -46,13 +46,13 @@ data::TensorDataset triples(std::int64_t count, std::uint64_t seed) {
 }
 
 struct Joined : nn::Callable<Tensor(Tensor, Tensor, Tensor)> {
-    nn::Linear& of_a = add("of_a", nn::Linear(3, 16));
-    nn::Linear& of_b = add("of_b", nn::Linear(2, 16));
+    nn::Linear& linear_a = add("of_a", nn::Linear(3, 16));
+    nn::Linear& linear_b = add("of_b", nn::Linear(2, 16));
     nn::Dropout& dropout = add("dropout", nn::Dropout(0.1));
     nn::Linear& head = add("head", nn::Linear(16, 1));
 
     Tensor forward(Tensor a, Tensor b, Tensor scale) override {
-        Tensor inner = head(dropout(tanh(of_a(a) + of_b(b))));
+        Tensor inner = head(dropout(tanh(linear_a(a) + linear_b(b))));
         return scale.defined() ? inner * scale : inner;
     }
     [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(Joined); }
@@ -88,14 +88,15 @@ struct Training {
     }
 };
 
-train::FitOptions quiet(std::int64_t epochs, std::vector<std::shared_ptr<train::Callback>> callbacks = {}) {
+train::FitOptions quiet_options(std::int64_t epochs, std::vector<std::shared_ptr<train::Callback>> callbacks = {}) {
     return {.epochs = epochs, .batch = 8, .seed = 3, .callbacks = std::move(callbacks), .quiet = true};
 }
 
 struct At : train::Callback {
     std::int64_t step;
     std::function<void(train::Trainer&)> action;
-    At(std::int64_t when, std::function<void(train::Trainer&)> what) : step(when), action(std::move(what)) {}
+    At(std::int64_t at_step, std::function<void(train::Trainer&)> callback)
+        : step(at_step), action(std::move(callback)) {}
     void after_step(train::Trainer& trainer) override {
         if (trainer.progress().step == step) action(trainer);
     }
@@ -107,24 +108,25 @@ data::FunctionDataset sequences(std::int64_t count, std::uint64_t seed) {
                                              {.name = "label", .dtype = DType::i64, .shape = Shape{}}};
     return data::FunctionDataset(count, fields, [seed](std::int64_t index) {
         data::Random random(seed, 0, static_cast<std::uint64_t>(index), data::Purpose::user);
-        std::vector<float> numbers(static_cast<std::size_t>(1 + random.below(9)));
+        std::vector<float> sequence(static_cast<std::size_t>(1 + random.below(9)));
         float sum = 0;
-        for (float& number : numbers) sum += number = random.normal();
-        return std::vector{io::HostArray::of({static_cast<std::int64_t>(numbers.size())}, numbers),
+        for (float& number : sequence) sum += number = random.normal();
+        return std::vector{io::HostArray::of({static_cast<std::int64_t>(sequence.size())}, sequence),
                            io::HostArray::of(std::int64_t{sum > 0})};
     });
 }
 
 /// Scores of two classes from the mean of the unpadded elements.
 struct Pooled : nn::Callable<Tensor(Tensor, Tensor)> {
-    nn::Linear& lift = add("lift", nn::Linear(1, 6));
+    nn::Linear& embedding_layer = add("lift", nn::Linear(1, 6));
     nn::Linear& head = add("head", nn::Linear(6, 2));
 
-    Tensor forward(Tensor numbers, Tensor length) override {
+    Tensor forward(Tensor sequence, Tensor length) override {
         const Tensor rows = reshape(length, {-1, 1});
-        const Tensor there = (arange(0, numbers.size(1), 1, {DType::i64}) < rows).to(DType::f32);
-        const Tensor each = lift(reshape(numbers, {numbers.size(0), -1, 1})) * reshape(there, {numbers.size(0), -1, 1});
-        return head(sum(each, {1}) / rows);
+        const Tensor mask = (arange(0, sequence.size(1), 1, {DType::i64}) < rows).to(DType::f32);
+        const Tensor lifted =
+            embedding_layer(reshape(sequence, {sequence.size(0), -1, 1})) * reshape(mask, {sequence.size(0), -1, 1});
+        return head(sum(lifted, {1}) / rows);
     }
     [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(Pooled); }
 };
@@ -132,9 +134,9 @@ struct Pooled : nn::Callable<Tensor(Tensor, Tensor)> {
 }  // namespace
 
 TEST_CASE("several inputs: the first fields of a batch, followed by the target") {
-    const auto set = triples(203, 1), unseen = triples(61, 2);
+    const auto set = triples(203, 1), test_set = triples(61, 2);
     Training training(4);
-    CHECK(training.trainer.fit(set, {{"unseen", unseen}}, quiet(30)));
+    CHECK(training.trainer.fit(set, {{"unseen", test_set}}, quiet_options(30)));
     CHECK(training.trainer.replays().refused.empty());
     CHECK(training.trainer.replays().replayed > 600);
     const auto& history = training.trainer.progress().history;
@@ -142,67 +144,67 @@ TEST_CASE("several inputs: the first fields of a batch, followed by the target")
 
     // Outputs and metrics match a direct call of the model.
     training.model.eval();
-    data::Loader loader(unseen, {.batch = 61});
+    data::Loader loader(test_set, {.batch = 61});
     const data::Batch fields = *loader.begin();
     const NoGrad no_grad;
-    const std::vector<double> wanted = test::values(training.model(fields[0], fields[1], fields[2]));
-    const std::vector<double> got = test::values(training.trainer.predict(unseen, {.batch = 61}));
+    const std::vector<double> expected = test::values(training.model(fields[0], fields[1], fields[2]));
+    const std::vector<double> got = test::values(training.trainer.predict(test_set, {.batch = 61}));
     const std::vector<double> y = test::values(fields[3]);
     REQUIRE(got.size() == 61);
     double error = 0;
     for (std::size_t i = 0; i < 61; ++i) {
-        CHECK(got[i] == doctest::Approx(wanted[i]).epsilon(1e-5));
-        error += std::abs(wanted[i] - y[i]) / 61;
+        CHECK(got[i] == doctest::Approx(expected[i]).epsilon(1e-5));
+        error += std::abs(expected[i] - y[i]) / 61;
     }
-    CHECK(training.trainer.evaluate(unseen, {.batch = 7})["error"] == doctest::Approx(error).epsilon(1e-5));
+    CHECK(training.trainer.evaluate(test_set, {.batch = 7})["error"] == doctest::Approx(error).epsilon(1e-5));
     CHECK(history.back()["unseen_error"] == doctest::Approx(error).epsilon(1e-5));
 }
 
 TEST_CASE("several inputs: fields by name, in the order of the arguments") {
     const auto set = triples(83, 1);
-    Training by_place(4);
-    by_place.trainer.fit(set, quiet(2));
+    Training by_position(4);
+    by_position.trainer.fit(set, quiet_options(2));
     Training by_name(4, {.inputs = {"a", "b", "scale"}, .target = "y"});
-    by_name.trainer.fit(set, quiet(2));
-    CHECK(by_place.all() == by_name.all());
+    by_name.trainer.fit(set, quiet_options(2));
+    CHECK(by_position.all() == by_name.all());
 
     // The same fields in another order: found by name.
-    const data::FunctionDataset turned(83,
-                                       {{.name = "y", .shape = Shape{1}},
-                                        {.name = "scale", .shape = Shape{1}},
-                                        {.name = "b", .shape = Shape{2}},
-                                        {.name = "a", .shape = Shape{3}}},
-                                       [&](std::int64_t index) {
-                                           const data::Example one = set.example(index);
-                                           return std::vector{one["y"], one["scale"], one["b"], one["a"]};
-                                       });
-    Training of_turned(4, {.inputs = {"a", "b", "scale"}, .target = "y"});
-    of_turned.trainer.fit(turned, quiet(2));
-    CHECK(of_turned.all() == by_place.all());
+    const data::FunctionDataset reordered(83,
+                                          {{.name = "y", .shape = Shape{1}},
+                                           {.name = "scale", .shape = Shape{1}},
+                                           {.name = "b", .shape = Shape{2}},
+                                           {.name = "a", .shape = Shape{3}}},
+                                          [&](std::int64_t index) {
+                                              const data::Example item = set.example(index);
+                                              return std::vector{item["y"], item["scale"], item["b"], item["a"]};
+                                          });
+    Training on_reordered(4, {.inputs = {"a", "b", "scale"}, .target = "y"});
+    on_reordered.trainer.fit(reordered, quiet_options(2));
+    CHECK(on_reordered.all() == by_position.all());
     // Without a target name, it is the first field that is not an input.
     Training first_left(4, {.inputs = {"a", "b", "scale"}});
-    first_left.trainer.fit(turned, quiet(2));
-    CHECK(first_left.all() == by_place.all());
+    first_left.trainer.fit(reordered, quiet_options(2));
+    CHECK(first_left.all() == by_position.all());
 
     // Unnamed inputs are undefined tensors; captured as well.
-    Training two(4, {.inputs = {"a", "b"}, .target = "y"});
-    two.trainer.fit(set, quiet(3));
-    CHECK(two.trainer.replays().replayed > 20);
-    auto options = quiet(3);
+    Training two_inputs(4, {.inputs = {"a", "b"}, .target = "y"});
+    two_inputs.trainer.fit(set, quiet_options(3));
+    CHECK(two_inputs.trainer.replays().replayed > 20);
+    auto options = quiet_options(3);
     options.capture = false;
     Training plain(4, {.inputs = {"a", "b"}, .target = "y"});
     plain.trainer.fit(set, options);
-    CHECK(two.all() == plain.all());
-    CHECK(two.all() != by_place.all());
+    CHECK(two_inputs.all() == plain.all());
+    CHECK(two_inputs.all() != by_position.all());
 }
 
 TEST_CASE("several inputs: captured steps match eager ones bit for bit") {
-    const auto set = triples(8 * 12 + 5, 1), unseen = triples(30, 2);
+    const auto set = triples(8 * 12 + 5, 1), test_set = triples(30, 2);
     const auto run = [&](std::optional<bool> record) {
         Training training(5);
-        auto options = quiet(3);
+        auto options = quiet_options(3);
         options.capture = record;
-        training.trainer.fit(set, unseen, options);
+        training.trainer.fit(set, test_set, options);
         CHECK((training.trainer.replays().replayed > 0) == !record.has_value());
         return training.all();
     };
@@ -210,30 +212,31 @@ TEST_CASE("several inputs: captured steps match eager ones bit for bit") {
 }
 
 TEST_CASE("several inputs: a training resumed in the middle of an epoch equals an uninterrupted one") {
-    const auto set = triples(83, 1), unseen = triples(30, 2);
+    const auto set = triples(83, 1), test_set = triples(30, 2);
     const test::TempFolder folder;
     const auto file = folder.path() / "checkpoint.safetensors";
     Training unbroken(5);
-    unbroken.trainer.fit(set, unseen, quiet(3));
+    unbroken.trainer.fit(set, test_set, quiet_options(3));
     for (const std::int64_t stop_at : {1, 11, 16, 32}) {
         CAPTURE(stop_at);
         {
             Training broken(5);
-            broken.trainer.fit(set, unseen, quiet(3, {std::make_shared<At>(stop_at, [&](train::Trainer& trainer) {
-                                                      trainer.save(file);
-                                                      trainer.stop();
-                                                  })}));
+            broken.trainer.fit(set, test_set,
+                               quiet_options(3, {std::make_shared<At>(stop_at, [&](train::Trainer& trainer) {
+                                                 trainer.save(file);
+                                                 trainer.stop();
+                                             })}));
         }
         Training resumed(99);  // everything must come from the file
         resumed.trainer.load(file);
         CHECK(resumed.trainer.progress().step == stop_at);
-        resumed.trainer.fit(set, unseen, quiet(3));
+        resumed.trainer.fit(set, test_set, quiet_options(3));
         CHECK(resumed.all() == unbroken.all());
     }
 }
 
 TEST_CASE("several inputs: padded sequences with lengths, validated and resumed with the same collate") {
-    const auto set = sequences(90, 1), unseen = sequences(40, 2);
+    const auto set = sequences(90, 1), test_set = sequences(40, 2);
     const test::TempFolder folder;
     const auto file = folder.path() / "checkpoint.safetensors";
     struct Setup {
@@ -246,21 +249,21 @@ TEST_CASE("several inputs: padded sequences with lengths, validated and resumed 
               trainer(model, optimizer, {.inputs = {"numbers", "numbers_length"}}) {}
     };
     const auto options = [](std::vector<std::shared_ptr<train::Callback>> callbacks, double padding) {
-        auto all = quiet(6, std::move(callbacks));
+        auto all = quiet_options(6, std::move(callbacks));
         all.collate = data::pad({.values = {{"numbers", padding}}});
         return all;
     };
     Setup unbroken(5), other_padding(5), resumed(99);
-    unbroken.trainer.fit(set, unseen,
+    unbroken.trainer.fit(set, test_set,
                          options({std::make_shared<At>(17, [&](train::Trainer& trainer) { trainer.save(file); })}, 0));
     CHECK(unbroken.trainer.progress().history.back()["test_accuracy"] > 0.9);
     resumed.trainer.load(file);
-    resumed.trainer.fit(set, unseen, options({}, 0));
+    resumed.trainer.fit(set, test_set, options({}, 0));
     CHECK(weights(resumed.model) == weights(unbroken.model));
-    other_padding.trainer.fit(set, unseen, options({}, 1e3));  // elements beyond an example's length are ignored
+    other_padding.trainer.fit(set, test_set, options({}, 1e3));  // elements beyond an example's length are ignored
     CHECK(weights(other_padding.model) == weights(unbroken.model));
     const auto by_collate = data::pad({.values = {{"numbers", 0}}});
-    CHECK(unbroken.trainer.evaluate(unseen, {.batch = 40, .collate = by_collate})["accuracy"] ==
+    CHECK(unbroken.trainer.evaluate(test_set, {.batch = 40, .collate = by_collate})["accuracy"] ==
           unbroken.trainer.progress().history.back()["test_accuracy"]);
 }
 
@@ -272,28 +275,28 @@ TEST_CASE("several inputs: error messages") {
         "\"y\"]",
         ValueError);
     Training misspelt(1, {.inputs = {"a", "bb"}});
-    CHECK_THROWS_WITH_AS(misspelt.trainer.fit(set, quiet(1)), doctest::Contains("got 'bb'"), ValueError);
+    CHECK_THROWS_WITH_AS(misspelt.trainer.fit(set, quiet_options(1)), doctest::Contains("got 'bb'"), ValueError);
     Training no_target(1, {.target = "z"});
-    CHECK_THROWS_WITH_AS(no_target.trainer.fit(set, quiet(1)), doctest::Contains("got 'z'"), ValueError);
+    CHECK_THROWS_WITH_AS(no_target.trainer.fit(set, quiet_options(1)), doctest::Contains("got 'z'"), ValueError);
 
     const data::FunctionDataset two_fields(20, {{.name = "a", .shape = Shape{3}}, {.name = "y", .shape = Shape{1}}},
                                            [&](std::int64_t index) {
-                                               const data::Example one = set.example(index);
-                                               return std::vector{one["a"], one["y"]};
+                                               const data::Example item = set.example(index);
+                                               return std::vector{item["a"], item["y"]};
                                            });
-    Training by_place(1);
-    CHECK_THROWS_WITH_AS(by_place.trainer.fit(two_fields, quiet(1)),
+    Training by_position(1);
+    CHECK_THROWS_WITH_AS(by_position.trainer.fit(two_fields, quiet_options(1)),
                          "Trainer: expected a batch with the 3 inputs of the model, got [\"a\", \"y\"] "
                          "(ModelOptions::inputs names them)",
                          ValueError);
     const data::FunctionDataset three_fields(
         20, {{.name = "a", .shape = Shape{3}}, {.name = "b", .shape = Shape{2}}, {.name = "y", .shape = Shape{1}}},
         [&](std::int64_t index) {
-            const data::Example one = set.example(index);
-            return std::vector{one["a"], one["b"], one["y"]};
+            const data::Example item = set.example(index);
+            return std::vector{item["a"], item["b"], item["y"]};
         });
     CHECK_THROWS_WITH_AS(
-        by_place.trainer.fit(three_fields, quiet(1)),
+        by_position.trainer.fit(three_fields, quiet_options(1)),
         "Trainer: expected a target in addition to the inputs of the model, which takes 3, got a batch of [\"a\", "
         "\"b\", \"y\"] (ModelOptions names inputs and target)",
         ValueError);

@@ -61,23 +61,23 @@ void kill_and_resume(const Command& command) {
     };
     auto begin = Clock::now();
     REQUIRE(finish(start(command(unbroken, false))) == 0);
-    double whole = since(begin);
+    double full_duration = since(begin);
 
-    const char* wanted = std::getenv("DECLIVITY_KILLS");
-    const int kills = wanted != nullptr ? std::atoi(wanted) : 4;
+    const char* kill_count = std::getenv("DECLIVITY_KILLS");
+    const int kills = kill_count != nullptr ? std::atoi(kill_count) : 4;
     std::mt19937_64 random(1);
     int killed = 0;
     for (int tries = 0; killed < kills && tries < 20 * kills; ++tries) {
         const pid_t child = start(command(broken, std::filesystem::exists(broken)));
-        const double after = whole * static_cast<double>(random() % 1000) / 1000;
+        const double delay = full_duration * static_cast<double>(random() % 1000) / 1000;
         begin = Clock::now();
         bool ended = false;
-        while (!ended && since(begin) < after) {
+        while (!ended && since(begin) < delay) {
             std::this_thread::sleep_for(std::chrono::milliseconds(2));
             ended = waitpid(child, nullptr, WNOHANG) == child;
         }
         if (ended) {  // it was faster than the first one, which compiled; begin again
-            whole = std::min(whole, since(begin));
+            full_duration = std::min(full_duration, since(begin));
             std::filesystem::remove(broken);
             continue;
         }
@@ -120,15 +120,15 @@ TEST_CASE("kill: a user-defined step with two optimizers, child process" * docte
     train::Trainer trainer({.modules = {{"generator", generator}, {"critic", critic}},
                             .optimizers = {{"generator", first}, {"critic", second}}},
                            [&](train::Step& step, const data::Batch& batch) {
-                               const Tensor drawn = generator(randn({batch.size, 8}));
+                               const Tensor generated = generator(randn({batch.size, 8}));
                                second.zero_grad();
-                               const Tensor gap = mean(critic(batch["image"])) - mean(critic(drawn.detach()));
+                               const Tensor gap = mean(critic(batch["image"])) - mean(critic(generated.detach()));
                                step.backward(-gap);
                                second.step();
                                step.report("gap", gap);
                                if (step.number() % 2 == 1) return;
                                first.zero_grad();
-                               step.backward(-mean(critic(drawn)));
+                               step.backward(-mean(critic(generated)));
                                first.step();
                            });
     if (std::filesystem::exists(file)) trainer.load(file);

@@ -25,7 +25,8 @@ namespace {
 struct Labelled : data::ClassificationDataset {
     std::vector<std::int64_t> labels;
     float feature = 0.25F;
-    explicit Labelled(std::vector<std::int64_t> of, float with = 0.25F) : labels(std::move(of)), feature(with) {}
+    explicit Labelled(std::vector<std::int64_t> targets, float feature_value = 0.25F)
+        : labels(std::move(targets)), feature(feature_value) {}
     std::int64_t size() const override { return static_cast<std::int64_t>(labels.size()); }
     Shape shape() const override { return {4}; }
     std::int64_t classes() const override { return 3; }
@@ -35,7 +36,7 @@ struct Labelled : data::ClassificationDataset {
     std::int64_t do_label(std::int64_t index) const override { return labels[static_cast<std::size_t>(index)]; }
 };
 
-std::vector<std::int64_t> many(std::int64_t count) {
+std::vector<std::int64_t> repeated_labels(std::int64_t count) {
     std::vector<std::int64_t> out;
     for (std::int64_t i = 0; i < count; ++i) out.push_back(i % 3);
     return out;
@@ -61,7 +62,7 @@ TEST_CASE("labels: fit names a label out of range, with its step, and the parame
     for (const bool record : {false, true})
         for (const std::int64_t wrong :
              {std::int64_t{3}, std::int64_t{-1}, std::int64_t{-100000}, std::int64_t{1} << 40}) {
-            auto labels = many(40);
+            auto labels = repeated_labels(40);
             labels[26] = wrong;  // of the seventh batch
             Setup setup(3);
             CHECK_THROWS_WITH_AS(
@@ -71,7 +72,7 @@ TEST_CASE("labels: fit names a label out of range, with its step, and the parame
                     .c_str(),
                 ValueError);
             Setup good(3);
-            good.trainer.fit(Labelled(many(24)),
+            good.trainer.fit(Labelled(repeated_labels(24)),
                              {.epochs = 1, .batch = 4, .shuffle = false, .quiet = true, .capture = record});
             CHECK(test::values(setup.model.parameters()[0]) == test::values(good.model.parameters()[0]));
         }
@@ -79,19 +80,19 @@ TEST_CASE("labels: fit names a label out of range, with its step, and the parame
 
 TEST_CASE("labels: fit and evaluate with fewer outputs than classes") {
     Setup setup(2);
-    CHECK_THROWS_WITH_AS(setup.trainer.fit(Labelled(many(40)), options(true)),
+    CHECK_THROWS_WITH_AS(setup.trainer.fit(Labelled(repeated_labels(40)), options(true)),
                          "Trainer: expected labels in [0, 2), as many as the model has outputs, got label 2 at step 1 "
                          "(epoch 1, batch 0). The parameters are those "
                          "from before the step",
                          ValueError);
     CHECK_THROWS_WITH_AS(
-        (void)setup.trainer.evaluate(Labelled(many(40)), {.batch = 2}),
+        (void)setup.trainer.evaluate(Labelled(repeated_labels(40)), {.batch = 2}),
         "Trainer::evaluate: expected labels in [0, 2), as many as the model has outputs, got label 2 in batch 1",
         ValueError);
 }
 
 TEST_CASE("labels: evaluate names a label out of range") {
-    auto labels = many(40);
+    auto labels = repeated_labels(40);
     labels[30] = 7;
     labels[35] = 9;
     Setup setup(3);
@@ -99,14 +100,14 @@ TEST_CASE("labels: evaluate names a label out of range") {
         (void)setup.trainer.evaluate(Labelled(labels), {.batch = 8}),
         "Trainer::evaluate: expected labels in [0, 3), as many as the model has outputs, got label 7 in batch 3",
         ValueError);
-    CHECK(std::isfinite(setup.trainer.evaluate(Labelled(many(40)))["loss"]));
+    CHECK(std::isfinite(setup.trainer.evaluate(Labelled(repeated_labels(40)))["loss"]));
 }
 
 TEST_CASE("labels: ignored labels are not reported, and a wrong one after them is found") {
     const auto loss = [](const Tensor& output, const Tensor& labels) {
         return cross_entropy(output, labels, {.ignore_index = 255});
     };
-    auto labels = many(40);
+    auto labels = repeated_labels(40);
     labels[1] = labels[9] = 255;
     {
         Setup setup(3, loss);
@@ -123,15 +124,16 @@ TEST_CASE("labels: ignored labels are not reported, and a wrong one after them i
     }
     // A loss that is non-finite for another reason, with ignored labels.
     {
-        Setup setup(3, [&](const Tensor& output, const Tensor& of) { return loss(output, of) + log(full({}, -1)); });
-        CHECK_THROWS_AS(setup.trainer.fit(Labelled(many(40)), options(true)), train::NonFiniteLoss);
+        Setup setup(
+            3, [&](const Tensor& output, const Tensor& targets) { return loss(output, targets) + log(full({}, -1)); });
+        CHECK_THROWS_AS(setup.trainer.fit(Labelled(repeated_labels(40)), options(true)), train::NonFiniteLoss);
     }
     {
         Setup setup(3, loss);
         const Labelled large(
             labels =
                 [] {
-                    auto out = many(40);
+                    auto out = repeated_labels(40);
                     out[1] = 255;
                     return out;
                 }(),
@@ -148,14 +150,14 @@ TEST_CASE("labels: ignored labels are not reported, and a wrong one after them i
 }
 
 TEST_CASE("labels: a loss that diverged before a wrong label is reported as diverged") {
-    auto labels = many(40);
+    auto labels = repeated_labels(40);
     labels[38] = 3;
     Setup setup(3);
     auto all = options(true);
     all.batch = 4;
     struct Poison : train::Callback {
         nn::Module& model;
-        explicit Poison(nn::Module& of) : model(of) {}
+        explicit Poison(nn::Module& targets) : model(targets) {}
         void before_step(train::Trainer& trainer) override {
             if (trainer.progress().step == 4) model.parameters()[0].detach().fill_(NAN);
         }
@@ -183,18 +185,19 @@ TEST_CASE("labels: add_classification records the first call with a non-finite l
         for (const DType real : test::floats()) {
             if (real == DType::f64 && !default_device().info().fp64) continue;
             const Tensor scores = test::random_tensor({5, 3}, 1, real), totals = zeros({4}),
-                         noted = zeros({4}, {DType::i64});
+                         noted_labels = zeros({4}, {DType::i64});
             const auto call = [&](const std::vector<std::int64_t>& labels, double loss) {
                 ops::add_classification(scores.view(), Tensor::from(labels, {5}).to(type).view(),
-                                        full({}, loss, {real}).view(), {.number = 5}, totals.view(), noted.view());
-                return noted.to_vector<std::int64_t>();
+                                        full({}, loss, {real}).view(), {.number = 5}, totals.view(),
+                                        noted_labels.view());
+                return noted_labels.to_vector<std::int64_t>();
             };
             CHECK(call({0, 1, 2, 1, 0}, 1) == std::vector<std::int64_t>{1, 0, 0, 0});
             CHECK(call({0, 1, 7, 1, 0}, 1) == std::vector<std::int64_t>{2, 0, 0, 0});  // a custom loss may accept it
             CHECK(call({0, 1, 2, 1, 0}, NAN) == std::vector<std::int64_t>{3, 0, 0, 0});
             CHECK(call({0, -5, -5, 3, 9}, INFINITY) == std::vector<std::int64_t>{4, 4, -5, 3});
             CHECK(call({8, 8, 8, 8, 8}, NAN) == std::vector<std::int64_t>{5, 4, -5, 3});
-            noted.detach().fill_(0);
+            noted_labels.detach().fill_(0);
             CHECK(call({0, 1, 2, 1, 4}, NAN) == std::vector<std::int64_t>{1, 1, 4, 4});
             CHECK_THROWS_AS(ops::add_classification(scores.view(), zeros({5}, {type}).view(), zeros({}, {real}).view(),
                                                     {.number = 5}, totals.view(), zeros({3}, {DType::i64}).view()),
@@ -210,10 +213,10 @@ TEST_CASE("labels: add_classification weights losses, and leaves out ignored lab
         if (real == DType::f64 && !default_device().info().fp64) continue;
         const Tensor scores = Tensor::from<float>({3, 1, 2, 0, 1, 5}, {3, 2}).to(real),
                      labels = Tensor::from<std::int64_t>({0, -1, 1}, {3});
-        const Tensor totals = zeros({4}), noted = zeros({4}, {DType::i64});
+        const Tensor totals = zeros({4}), noted_labels = zeros({4}, {DType::i64});
         const auto call = [&](double loss, const ops::ClassificationWeight& weight) {
             ops::add_classification(scores.view(), labels.view(), full({}, loss, {real}).view(), weight, totals.view(),
-                                    noted.view());
+                                    noted_labels.view());
             return totals.to_vector<float>();
         };
         const Tensor four = full({}, 4), none = zeros({});
@@ -221,13 +224,13 @@ TEST_CASE("labels: add_classification weights losses, and leaves out ignored lab
         CHECK(call(0.5, {.tensor = four.view(), .ignore_index = -1}) == std::vector<float>{3, 4, 6, 5});
         CHECK(call(7, {.number = 3, .is_sum = true}) == std::vector<float>{10, 6, 9, 8});
         CHECK(call(NAN, {.tensor = none.view(), .ignore_index = -1}) == std::vector<float>{10, 8, 9, 10});
-        CHECK(noted.to_vector<std::int64_t>() == std::vector<std::int64_t>{4, 0, 0, 0});
+        CHECK(noted_labels.to_vector<std::int64_t>() == std::vector<std::int64_t>{4, 0, 0, 0});
         (void)call(NAN, {.number = 2, .ignore_index = -1});
-        CHECK(noted.to_vector<std::int64_t>() == std::vector<std::int64_t>{5, 0, 0, 0});
+        CHECK(noted_labels.to_vector<std::int64_t>() == std::vector<std::int64_t>{5, 0, 0, 0});
         (void)call(NAN, {.number = 2});
-        CHECK(noted.to_vector<std::int64_t>() == std::vector<std::int64_t>{6, 6, -1, -1});
+        CHECK(noted_labels.to_vector<std::int64_t>() == std::vector<std::int64_t>{6, 6, -1, -1});
         CHECK_THROWS_AS(ops::add_classification(scores.view(), labels.view(), zeros({}, {real}).view(),
-                                                {.tensor = zeros({2}).view()}, totals.view(), noted.view()),
+                                                {.tensor = zeros({2}).view()}, totals.view(), noted_labels.view()),
                         TypeError);
     }
 }

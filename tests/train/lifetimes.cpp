@@ -112,13 +112,13 @@ Tensor one_before_main;
 
 /// Its destructor, after main(), reads pending results and computes more.
 struct LateWorker {
-    Tensor w, waiting;
+    Tensor w, pending;
     ~LateWorker() {
         if (!w.defined()) return;
         if (test::difference(w, test::random_values(36, 1), {1e-6, 1e-6}) != "") _exit(3);
         Tensor k = test::random_tensor({1, 1, 3, 3}, 4).set_requires_grad();
         for (const std::function<void()>& call : std::vector<std::function<void()>>{
-                 [&] { test::values(waiting.value().computed() ? -waiting : waiting); },
+                 [&] { test::values(pending.value().computed() ? -pending : pending); },
                  [&] { sum(conv2d(w, k)).backward(); }, [&] { test::values(exp(w) * 3.0); },
                  [&] { test::values(matmul(k, k)); }})
             try {
@@ -136,8 +136,8 @@ void fill_static(const std::string& order) {
 }
 
 void fill_thread(const std::string& order) {
-    static thread_local Objects of_thread;
-    of_thread.fill(order);
+    static thread_local Objects thread_objects;
+    thread_objects.fill(order);
 }
 
 std::string variable(const char* name) {
@@ -156,41 +156,42 @@ std::string last_words(const std::string& output) {
 
 TEST_CASE("lifetimes: child process" * doctest::skip()) {
     alarm(300);  // a hang is a failure
-    const std::string place = variable("DECLIVITY_TEST_PLACE"), order = variable("DECLIVITY_TEST_ORDER");
-    if (place == "static") fill_static(order);
-    if (place == "before main") {
+    const std::string storage = variable("DECLIVITY_TEST_PLACE"), order = variable("DECLIVITY_TEST_ORDER");
+    if (storage == "static") fill_static(order);
+    if (storage == "before main") {
         before_main.fill(order);
         one_before_main = uniform({5}) + 1.0;
     }
-    if (place == "thread") fill_thread(order);
-    if (place == "ended thread") std::thread([&] { fill_thread(order); }).join();
-    if (place == "two threads") {
+    if (storage == "thread") fill_thread(order);
+    if (storage == "ended thread") std::thread([&] { fill_thread(order); }).join();
+    if (storage == "two threads") {
         std::thread([&] { fill_thread(order); }).join();
         fill_thread(order);
     }
-    if (place == "late worker") {
+    if (storage == "late worker") {
         const NoGrad no_grad;
         late_worker.w = test::random_tensor({1, 1, 6, 6}, 1);
         const Tensor k = test::tensor({1}, {1, 1, 1, 1});
-        late_worker.waiting = conv2d(late_worker.w, k) * 2.0;
+        late_worker.pending = conv2d(late_worker.w, k) * 2.0;
     }
-    if (place == "stack") {
+    if (storage == "stack") {
         Objects objects;
         objects.fill(order);
     }
-    CHECK(place != "");
+    CHECK(storage != "");
 }
 
 TEST_CASE("lifetimes: objects in any storage and order are destroyed silently") {
-    for (const char* place : {"stack", "static", "before main", "thread", "ended thread", "two threads", "late worker"})
+    for (const char* storage :
+         {"stack", "static", "before main", "thread", "ended thread", "two threads", "late worker"})
         for (const char* order : {"forward", "backward", "1", "2"}) {
-            if (std::string(place) == "late worker" && std::string(order) != "forward") continue;
-            CAPTURE(std::string(place));
+            if (std::string(storage) == "late worker" && std::string(order) != "forward") continue;
+            CAPTURE(std::string(storage));
             CAPTURE(std::string(order));
             // LLVM, in PoCL, gives a compiler thread a signal stack, which AddressSanitizer would mistake for its own
             // when the thread ends.
             const auto result = test::run_child("lifetimes: child process",
-                                                {{"DECLIVITY_TEST_PLACE", place},
+                                                {{"DECLIVITY_TEST_PLACE", storage},
                                                  {"DECLIVITY_TEST_ORDER", order},
                                                  {"ASAN_OPTIONS", variable("ASAN_OPTIONS") + ":use_sigaltstack=0"}});
             INFO(result.output);
@@ -200,14 +201,14 @@ TEST_CASE("lifetimes: objects in any storage and order are destroyed silently") 
 }
 
 TEST_CASE("lifetimes: tensors outlive the thread that made them, and are evaluated by others") {
-    Tensor waiting, operator_waits, loss, w = test::random_tensor({4, 4}, 1).set_requires_grad();
+    Tensor pending, operator_waits, loss, w = test::random_tensor({4, 4}, 1).set_requires_grad();
     const Tensor x = test::random_tensor({4, 4}, 2);
     std::thread([&] {
-        waiting = relu(x) + 1.0;
+        pending = relu(x) + 1.0;
         operator_waits = matmul(x, x);
         loss = sum(square(matmul(x, w)));
     }).join();
-    CHECK(test::difference(waiting, test::values(relu(x) + 1.0), {1e-6, 1e-6}) == "");
+    CHECK(test::difference(pending, test::values(relu(x) + 1.0), {1e-6, 1e-6}) == "");
     CHECK(test::difference(operator_waits, test::values(matmul(x, x)), {1e-6, 1e-6}) == "");
     std::thread([&] { loss.backward(); }).join();
     CHECK(test::difference(w.grad(), test::values(matmul(transpose(x), matmul(x, w)) * 2.0), {1e-5, 1e-5}) == "");

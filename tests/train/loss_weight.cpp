@@ -26,7 +26,7 @@ using namespace declivity;
 
 namespace {
 
-constexpr std::int64_t kCount = 23, kPlaces = 4, kClasses = 3;
+constexpr std::int64_t kCount = 23, kPositions = 4, kClasses = 3;
 
 std::vector<float> normals(std::int64_t count, std::uint64_t seed) {
     data::Random random(seed, 0, 0, data::Purpose::user);
@@ -43,7 +43,7 @@ data::TensorDataset examples() {
     for (std::int64_t i = 0; i < kCount; ++i) {
         label.push_back(i > 8 && i % 3 != 0 ? -100 : i % kClasses);
         positive.push_back(i % kClasses);
-        for (std::int64_t k = 0; k < kPlaces; ++k) tokens.push_back(k <= i % 4 ? 1 + (i + k) % 2 : 0);
+        for (std::int64_t k = 0; k < kPositions; ++k) tokens.push_back(k <= i % 4 ? 1 + (i + k) % 2 : 0);
         for (std::int64_t k = 0; k < kClasses; ++k) {
             y.push_back(random.normal());
             weight.push_back(random.uniform() * static_cast<float>(i));
@@ -54,7 +54,7 @@ data::TensorDataset examples() {
     return data::TensorDataset({{"x", io::HostArray::of({kCount, 5}, normals(kCount * 5, 3))},
                                 {"label", io::HostArray::of({kCount}, label)},
                                 {"class", io::HostArray::of({kCount}, positive)},
-                                {"tokens", io::HostArray::of({kCount, kPlaces}, tokens)},
+                                {"tokens", io::HostArray::of({kCount, kPositions}, tokens)},
                                 {"y", io::HostArray::of({kCount, kClasses}, y)},
                                 {"weight", io::HostArray::of({kCount, kClasses}, weight)},
                                 {"sign", io::HostArray::of({kCount, kClasses}, sign)},
@@ -68,7 +68,8 @@ struct Model {
         : network((manual_seed(11), nn::Linear(5, outputs))), optimizer(network.parameters(), {.lr = lr}) {}
 };
 
-train::FitOptions quiet(std::int64_t batch, std::int64_t accumulate = 1, bool record = true, std::int64_t epochs = 1) {
+train::FitOptions quiet_options(std::int64_t batch, std::int64_t accumulate = 1, bool record = true,
+                                std::int64_t epochs = 1) {
     return {
         .epochs = epochs, .batch = batch, .shuffle = false, .accumulate = accumulate, .quiet = true, .capture = record};
 }
@@ -82,28 +83,28 @@ void check(const std::string& name, const train::BatchLoss& loss, std::int64_t o
         Model model(outputs);
         return train::Trainer(model.network, model.optimizer, loss).evaluate(set, {.batch = batch})["loss"];
     };
-    const double whole = evaluated(kCount);
-    REQUIRE(std::isfinite(whole));
-    for (const std::int64_t batch : {1, 4, 10}) CHECK(evaluated(batch) == doctest::Approx(whole).epsilon(1e-5));
+    const double full_batch = evaluated(kCount);
+    REQUIRE(std::isfinite(full_batch));
+    for (const std::int64_t batch : {1, 4, 10}) CHECK(evaluated(batch) == doctest::Approx(full_batch).epsilon(1e-5));
     for (const bool record : {false, true}) {
         Model still(outputs, 0);
         train::Trainer trainer(still.network, still.optimizer, loss);
-        trainer.fit(set, quiet(4, 1, record, 4));
+        trainer.fit(set, quiet_options(4, 1, record, 4));
         for (const auto& epoch : trainer.progress().history)
-            CHECK(epoch["train_loss"] == doctest::Approx(whole).epsilon(1e-5));
+            CHECK(epoch["train_loss"] == doctest::Approx(full_batch).epsilon(1e-5));
         CHECK((trainer.replays().replayed > 0) == record);
-        Model one(outputs), several(outputs);
-        train::Trainer(one.network, one.optimizer, loss).fit(set, quiet(kCount, 1, record));
-        train::Trainer(several.network, several.optimizer, loss).fit(set, quiet(4, 6, record));
-        const auto wanted = test::values(one.network.parameters()[0]),
+        Model single(outputs), several(outputs);
+        train::Trainer(single.network, single.optimizer, loss).fit(set, quiet_options(kCount, 1, record));
+        train::Trainer(several.network, several.optimizer, loss).fit(set, quiet_options(4, 6, record));
+        const auto expected = test::values(single.network.parameters()[0]),
                    got = test::values(several.network.parameters()[0]);
-        for (std::size_t i = 0; i < wanted.size(); ++i) CHECK(got[i] == doctest::Approx(wanted[i]).epsilon(1e-4));
+        for (std::size_t i = 0; i < expected.size(); ++i) CHECK(got[i] == doctest::Approx(expected[i]).epsilon(1e-4));
     }
 }
 
 Tensor class_weights() { return Tensor::from<float>({0.2F, 3.0F, 1.0F}, {kClasses}); }
 
-train::BatchLoss of(const char* field, const train::Loss& loss) {
+train::BatchLoss field_loss(const char* field, const train::Loss& loss) {
     return [field = std::string(field), loss](const Tensor& out, const data::Batch& batch) {
         return loss(out, batch[field]);
     };
@@ -112,48 +113,48 @@ train::BatchLoss of(const char* field, const train::Loss& loss) {
 }  // namespace
 
 TEST_CASE("loss weight: losses of labels are weighted by the labels that count and by class weights") {
-    check("cross_entropy", of("label", nn::CrossEntropyLoss()));
-    check("smoothed", of("label", nn::CrossEntropyLoss({.label_smoothing = 0.2})));
-    check("weighted", of("class", nn::CrossEntropyLoss({}, class_weights())));
-    check("weighted, ignored", of("label", nn::CrossEntropyLoss({.label_smoothing = 0.1}, class_weights())));
-    check("ignore_index", of("class", nn::CrossEntropyLoss({.ignore_index = 1})));
+    check("cross_entropy", field_loss("label", nn::CrossEntropyLoss()));
+    check("smoothed", field_loss("label", nn::CrossEntropyLoss({.label_smoothing = 0.2})));
+    check("weighted", field_loss("class", nn::CrossEntropyLoss({}, class_weights())));
+    check("weighted, ignored", field_loss("label", nn::CrossEntropyLoss({.label_smoothing = 0.1}, class_weights())));
+    check("ignore_index", field_loss("class", nn::CrossEntropyLoss({.ignore_index = 1})));
     check("nll",
           [](const Tensor& out, const data::Batch& batch) { return nn::NLLLoss()(log_softmax(out), batch["label"]); });
     check("nll, weighted", [weight = class_weights()](const Tensor& out, const data::Batch& batch) {
         return nn::NLLLoss{{}, weight}(log_softmax(out), batch["label"]);
     });
-    check("multi_margin", of("class", nn::MultiMarginLoss{{}, class_weights()}));
+    check("multi_margin", field_loss("class", nn::MultiMarginLoss{{}, class_weights()}));
     check("probabilities",
           [](const Tensor& out, const data::Batch& batch) { return cross_entropy(out, softmax(batch["y"])); });
 }
 
 TEST_CASE("loss weight: losses of tokens are weighted by the tokens that are not ignored") {
-    const auto of_tokens = [](const Tensor& out, const data::Batch& batch) {
+    const auto token_loss = [](const Tensor& out, const data::Batch& batch) {
         return cross_entropy(reshape(out, {-1, kClasses}), reshape(batch["tokens"], {-1}), {.ignore_index = 0});
     };
-    check("tokens", of_tokens, kPlaces * kClasses);
+    check("tokens", token_loss, kPositions * kClasses);
     check(
-        "a multiple", [&](const Tensor& out, const data::Batch& batch) { return of_tokens(out, batch) * 2 + 1; },
-        kPlaces * kClasses);
+        "a multiple", [&](const Tensor& out, const data::Batch& batch) { return token_loss(out, batch) * 2 + 1; },
+        kPositions * kClasses);
     check(
         "a sum",
         [&](const Tensor& out, const data::Batch& batch) {
-            return of_tokens(out, batch) + of_tokens(-out, batch) * 0.5;
+            return token_loss(out, batch) + token_loss(-out, batch) * 0.5;
         },
-        kPlaces * kClasses);
+        kPositions * kClasses);
 }
 
 TEST_CASE("loss weight: losses of elements are weighted by their elements or weights") {
-    check("mse", of("y", nn::MSELoss()));
-    check("l1", of("y", nn::L1Loss()));
-    check("smooth_l1", of("y", nn::SmoothL1Loss()));
-    check("huber", of("y", nn::HuberLoss()));
-    check("bce_with_logits", of("bits", nn::BCEWithLogitsLoss(Reduction::mean, class_weights())));
+    check("mse", field_loss("y", nn::MSELoss()));
+    check("l1", field_loss("y", nn::L1Loss()));
+    check("smooth_l1", field_loss("y", nn::SmoothL1Loss()));
+    check("huber", field_loss("y", nn::HuberLoss()));
+    check("bce_with_logits", field_loss("bits", nn::BCEWithLogitsLoss(Reduction::mean, class_weights())));
     check("bce",
           [](const Tensor& out, const data::Batch& batch) { return nn::BCELoss()(sigmoid(out), batch["bits"]); });
-    check("soft_margin", of("sign", nn::SoftMarginLoss()));
-    check("hinge", of("sign", nn::HingeEmbeddingLoss()));
-    check("multilabel_soft_margin", of("bits", nn::MultiLabelSoftMarginLoss()));
+    check("soft_margin", field_loss("sign", nn::SoftMarginLoss()));
+    check("hinge", field_loss("sign", nn::HingeEmbeddingLoss()));
+    check("multilabel_soft_margin", field_loss("bits", nn::MultiLabelSoftMarginLoss()));
     check("poisson",
           [](const Tensor& out, const data::Batch& batch) { return nn::PoissonNLLLoss()(out, abs(batch["y"])); });
     check("sample weights, mse", [](const Tensor& out, const data::Batch& batch) {
@@ -174,12 +175,12 @@ TEST_CASE("loss weight: losses of elements are weighted by their elements or wei
 
 TEST_CASE("loss weight: a loss with reduction sum is summed over batches, and reported per example") {
     const auto set = examples();
-    check("sum", of("y", nn::MSELoss(Reduction::sum)));
+    check("sum", field_loss("y", nn::MSELoss(Reduction::sum)));
     Model model;
     const double mean_loss =
-        train::Trainer(model.network, model.optimizer, of("y", nn::MSELoss())).evaluate(set)["loss"];
-    CHECK(train::Trainer(model.network, model.optimizer, of("y", nn::MSELoss(Reduction::sum))).evaluate(set)["loss"] ==
-          doctest::Approx(mean_loss * kClasses));
+        train::Trainer(model.network, model.optimizer, field_loss("y", nn::MSELoss())).evaluate(set)["loss"];
+    CHECK(train::Trainer(model.network, model.optimizer, field_loss("y", nn::MSELoss(Reduction::sum)))
+              .evaluate(set)["loss"] == doctest::Approx(mean_loss * kClasses));
 }
 
 TEST_CASE("loss weight: a user-defined loss returns its weight, as a tensor or a number") {
@@ -207,30 +208,31 @@ TEST_CASE("loss weight: a user-defined loss returns its weight, as a tensor or a
 TEST_CASE("loss weight: metrics reported by user-defined steps are weighted like losses") {
     const auto set = examples();
     const auto reported = [&](std::int64_t batch, bool record) {
-        Model model(kPlaces * kClasses, 0);
+        Model model(kPositions * kClasses, 0);
         train::Trainer trainer({.modules = {{"model", model.network}}, .optimizers = {{"sgd", model.optimizer}}},
-                               [&](train::Step& step, const data::Batch& of) {
+                               [&](train::Step& step, const data::Batch& field_loss) {
                                    model.optimizer.zero_grad();
-                                   const Tensor out = reshape(model.network(of["x"]), {-1, kClasses});
+                                   const Tensor out = reshape(model.network(field_loss["x"]), {-1, kClasses});
                                    const Tensor loss =
-                                       cross_entropy(out, reshape(of["tokens"], {-1}), {.ignore_index = 0});
+                                       cross_entropy(out, reshape(field_loss["tokens"], {-1}), {.ignore_index = 0});
                                    step.backward(loss);
                                    model.optimizer.step();
-                                   const Tensor counted = sum(of["weight"]);
+                                   const Tensor counted = sum(field_loss["weight"]);
                                    step.report("loss", loss.detach());
-                                   step.report("own", {sum(of["y"] * of["weight"]) / counted, counted});
-                                   step.report("twice", {loss * 2, sum(of["tokens"] != 0)});
+                                   step.report("own", {sum(field_loss["y"] * field_loss["weight"]) / counted, counted});
+                                   step.report("twice", {loss * 2, sum(field_loss["tokens"] != 0)});
                                });
-        trainer.fit(set, quiet(batch, 1, record, 3));
+        trainer.fit(set, quiet_options(batch, 1, record, 3));
         const auto& epoch = trainer.progress().history.back();
         CHECK(epoch["train_twice"] == doctest::Approx(2 * epoch["train_loss"]).epsilon(1e-6));
         return std::vector{epoch["train_loss"], epoch["train_own"]};
     };
-    const auto whole = reported(kCount, false);
+    const auto reported_loss = reported(kCount, false);
     for (const bool record : {false, true})
         for (const std::int64_t batch : {1, 5, 9}) {
             const auto got = reported(batch, record);
-            for (std::size_t i = 0; i < whole.size(); ++i) CHECK(got[i] == doctest::Approx(whole[i]).epsilon(1e-5));
+            for (std::size_t i = 0; i < reported_loss.size(); ++i)
+                CHECK(got[i] == doctest::Approx(reported_loss[i]).epsilon(1e-5));
         }
 }
 
@@ -255,21 +257,21 @@ struct Run {
     std::vector<double> weights, metrics;
 };
 
-Run fitted(const data::Dataset& set, bool record, double clip, std::int64_t accumulate, bool own) {
+Run fitted(const data::Dataset& set, bool record, double clip, std::int64_t accumulate, bool custom_step) {
     manual_seed(2);
     nn::Sequential model(nn::Linear(5, 8), nn::Tanh(), nn::Linear(8, kClasses));
     optim::Adam optimizer(model.parameters(), {.lr = 0.02, .weight_decay = 0.01});
     train::Trainer trainer(model, optimizer);
-    train::Trainer by_steps({.modules = {{"model", model}}, .optimizers = {{"adam", optimizer}}},
-                            [&](train::Step& step, const data::Batch& batch) {
-                                optimizer.zero_grad();
-                                const Tensor loss = cross_entropy(model(batch["x"]), batch["label"]);
-                                step.backward(loss);
-                                optimizer.step();
-                                step.report("loss", loss);
-                            });
-    train::Trainer& used = own ? by_steps : trainer;
-    auto options = quiet(4, accumulate, record, 5);
+    train::Trainer step_trainer({.modules = {{"model", model}}, .optimizers = {{"adam", optimizer}}},
+                                [&](train::Step& step, const data::Batch& batch) {
+                                    optimizer.zero_grad();
+                                    const Tensor loss = cross_entropy(model(batch["x"]), batch["label"]);
+                                    step.backward(loss);
+                                    optimizer.step();
+                                    step.report("loss", loss);
+                                });
+    train::Trainer& used = custom_step ? step_trainer : trainer;
+    auto options = quiet_options(4, accumulate, record, 5);
     options.clip_norm = clip;
     used.fit(set, options);
     Run run;
@@ -287,24 +289,25 @@ Run fitted(const data::Dataset& set, bool record, double clip, std::int64_t accu
 
 TEST_CASE("loss weight: a batch whose labels are all ignored has weight 0") {
     const auto with = with_ignored_batch(true), without = with_ignored_batch(false);
-    for (const bool own : {false, true})
+    for (const bool custom_step : {false, true})
         for (const bool record : {false, true})
             for (const double clip : {0.0, 0.1}) {
-                if (own && clip != 0) continue;
-                CAPTURE(own);
+                if (custom_step && clip != 0) continue;
+                CAPTURE(custom_step);
                 CAPTURE(record);
                 CAPTURE(clip);
-                const Run wanted = fitted(without, record, clip, 1, own), got = fitted(with, record, clip, 1, own);
-                CHECK(got.weights == wanted.weights);
-                REQUIRE(got.metrics.size() == wanted.metrics.size());
+                const Run expected = fitted(without, record, clip, 1, custom_step),
+                          got = fitted(with, record, clip, 1, custom_step);
+                CHECK(got.weights == expected.weights);
+                REQUIRE(got.metrics.size() == expected.metrics.size());
                 for (std::size_t i = 0; i < got.metrics.size(); ++i)
-                    CHECK(got.metrics[i] == doctest::Approx(wanted.metrics[i]).epsilon(1e-6));
+                    CHECK(got.metrics[i] == doctest::Approx(expected.metrics[i]).epsilon(1e-6));
             }
     for (const bool record : {false, true}) {
-        const Run wanted = fitted(without, record, 0, 2, false), got = fitted(with, record, 0, 3, false);
-        REQUIRE(got.weights.size() == wanted.weights.size());
+        const Run expected = fitted(without, record, 0, 2, false), got = fitted(with, record, 0, 3, false);
+        REQUIRE(got.weights.size() == expected.weights.size());
         for (std::size_t i = 0; i < got.weights.size(); ++i)
-            CHECK(got.weights[i] == doctest::Approx(wanted.weights[i]).epsilon(1e-4));
+            CHECK(got.weights[i] == doctest::Approx(expected.weights[i]).epsilon(1e-4));
     }
     Model model;
     train::Trainer trainer(model.network, model.optimizer);
@@ -320,7 +323,7 @@ TEST_CASE("loss weight: a set whose labels are all ignored has no metrics, and c
     const auto before = test::values(model.network.parameters()[0]);
     train::Trainer trainer(model.network, model.optimizer);
     for (const std::int64_t accumulate : {1, 2}) {
-        auto options = quiet(2, accumulate, true, accumulate);
+        auto options = quiet_options(2, accumulate, true, accumulate);
         CHECK(trainer.fit(set, options));
     }
     CHECK(test::values(model.network.parameters()[0]) == before);
@@ -335,13 +338,13 @@ TEST_CASE("loss weight: a set whose labels are all ignored has no metrics, and c
 TEST_CASE("trainer: labels of any integer type are classes") {
     Model model;
     train::Trainer trainer(model.network, model.optimizer);
-    const auto whole = with_ignored_batch(false);
-    const train::Evaluation wanted = trainer.evaluate(whole);
+    const auto evaluated_batch = with_ignored_batch(false);
+    const train::Evaluation expected = trainer.evaluate(evaluated_batch);
     for (const DType type : {DType::u8, DType::i8, DType::i16, DType::u16, DType::i32, DType::u32, DType::u64}) {
         CAPTURE(name_of(type));
         const auto set = with_ignored_batch(false, type);
-        CHECK(trainer.evaluate(set)["accuracy"] == wanted["accuracy"]);
-        CHECK(trainer.evaluate(set)["loss"] == doctest::Approx(wanted["loss"]));
+        CHECK(trainer.evaluate(set)["accuracy"] == expected["accuracy"]);
+        CHECK(trainer.evaluate(set)["loss"] == doctest::Approx(expected["loss"]));
     }
     const Tensor x = Tensor::from(normals(6, 4), {2, 3}), labels = Tensor::from<std::int64_t>({2, 0}, {2});
     const Tensor several = Tensor::from<std::int64_t>({2, 0, 1, 1, 0, 2}, {2, 3});
@@ -367,10 +370,10 @@ TEST_CASE("trainer: a parameter without a gradient in an accumulated step has no
         model.reads = record;
         const auto before = test::values(model.at_first.weight());
         optim::Adam optimizer(model.parameters(), {.lr = 0.125});
-        train::Trainer trainer(model, optimizer, of("label", [](const Tensor& out, const Tensor& label) {
+        train::Trainer trainer(model, optimizer, field_loss("label", [](const Tensor& out, const Tensor& label) {
                                    return cross_entropy(out, label);
                                }));
-        trainer.fit(examples(), quiet(4, 2, record, 2));
+        trainer.fit(examples(), quiet_options(4, 2, record, 2));
         CHECK(model.calls > 4);
         // The first step of Adam is lr; momentum would continue from there.
         const auto after = test::values(model.at_first.weight());

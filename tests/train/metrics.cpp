@@ -23,27 +23,28 @@ namespace {
 
 /// Scores for each position and class, and targets, some of which are -100 or another number out of range.
 struct LabelledPositions {
-    Tensor scores, target;                // (N, C, ...), (N, ...)
-    std::vector<std::vector<double>> of;  // scores of each position
+    Tensor scores, target;                             // (N, C, ...), (N, ...)
+    std::vector<std::vector<double>> position_scores;  // scores of each position
     std::vector<std::int64_t> labels;
 };
 
-LabelledPositions places(const Shape& shape, std::uint64_t seed, DType labels, std::int64_t outside = -100) {
+LabelledPositions random_positions(const Shape& shape, std::uint64_t seed, DType labels, std::int64_t outside = -100) {
     LabelledPositions out;
     out.scores = test::random_tensor(shape, seed);
-    const std::int64_t n = shape[0], classes = shape[1], rest = shape.numel() / (n * classes);
+    const std::int64_t n = shape[0], classes = shape[1], positions = shape.numel() / (n * classes);
     const auto values = test::values(out.scores);
     data::Random random(seed, 1, 0, data::Purpose::user);
     for (std::int64_t i = 0; i < n; ++i)
-        for (std::int64_t k = 0; k < rest; ++k) {
-            out.of.emplace_back();
+        for (std::int64_t k = 0; k < positions; ++k) {
+            out.position_scores.emplace_back();
             for (std::int64_t c = 0; c < classes; ++c)
-                out.of.back().push_back(values[static_cast<std::size_t>((i * classes + c) * rest + k)]);
+                out.position_scores.back().push_back(
+                    values[static_cast<std::size_t>((i * classes + c) * positions + k)]);
             out.labels.push_back(random.chance(0.2F) ? outside : random.below(classes));
         }
-    Shape of_target = shape;
-    of_target.erase(1);
-    out.target = Tensor::from(out.labels, of_target).to(labels);
+    Shape target_shape = shape;
+    target_shape.erase(1);
+    out.target = Tensor::from(out.labels, target_shape).to(labels);
     return out;
 }
 
@@ -52,7 +53,7 @@ std::int64_t largest(const std::vector<double>& scores) {
 }
 
 /// The result of a metric accumulated over these batches, by eager calls or by replays.
-double of(train::Metric& metric, const std::vector<LabelledPositions>& batches, bool captured) {
+double compute_metric(train::Metric& metric, const std::vector<LabelledPositions>& batches, bool captured) {
     metric.reset();
     auto step = capture([&](const std::vector<Tensor>& in) {
         metric.update(in[0], in[1]);
@@ -68,7 +69,7 @@ double of(train::Metric& metric, const std::vector<LabelledPositions>& batches, 
 
 using Reference = std::function<double(const std::vector<std::vector<double>>&, const std::vector<std::int64_t>&)>;
 
-void check(train::Metric& metric, const Reference& wanted, DType labels, std::int64_t outside) {
+void check(train::Metric& metric, const Reference& expected, DType labels, std::int64_t outside) {
     const std::vector<Shape> shapes{{7, 5}, {1, 5}, {3, 5, 4}, {2, 5, 3, 7}};
     for (const Shape& shape : shapes) {
         CAPTURE(shape.str());
@@ -76,29 +77,29 @@ void check(train::Metric& metric, const Reference& wanted, DType labels, std::in
         std::vector<std::vector<double>> scores;
         std::vector<std::int64_t> all;
         for (std::uint64_t seed = 1; seed < 6; ++seed) {
-            batches.push_back(places(shape, seed, labels, outside));
-            scores.insert(scores.end(), batches.back().of.begin(), batches.back().of.end());
+            batches.push_back(random_positions(shape, seed, labels, outside));
+            scores.insert(scores.end(), batches.back().position_scores.begin(), batches.back().position_scores.end());
             all.insert(all.end(), batches.back().labels.begin(), batches.back().labels.end());
         }
-        const double plain = of(metric, batches, false);
-        CHECK(plain == doctest::Approx(wanted(scores, all)).epsilon(1e-6));
-        CHECK(of(metric, batches, true) == plain);
+        const double plain = compute_metric(metric, batches, false);
+        CHECK(plain == doctest::Approx(expected(scores, all)).epsilon(1e-6));
+        CHECK(compute_metric(metric, batches, true) == plain);
     }
     metric.reset();
     CHECK(std::isnan(metric.compute()));
 }
 
-double iou(const std::vector<std::vector<double>>& scores, const std::vector<std::int64_t>& labels, double* of_class) {
+double iou(const std::vector<std::vector<double>>& scores, const std::vector<std::int64_t>& labels, double* class_iou) {
     double sum = 0, counted = 0;
     for (std::int64_t c = 0; c < 5; ++c) {
         double both = 0, either = 0;
         for (std::size_t i = 0; i < labels.size(); ++i) {
             if (labels[i] < 0 || labels[i] >= 5) continue;
-            const bool is = labels[i] == c, said = largest(scores[i]) == c;
-            both += is && said;
-            either += is || said;
+            const bool is = labels[i] == c, is_predicted = largest(scores[i]) == c;
+            both += is && is_predicted;
+            either += is || is_predicted;
         }
-        if (of_class != nullptr) of_class[c] = either > 0 ? both / either : NAN;
+        if (class_iou != nullptr) class_iou[c] = either > 0 ? both / either : NAN;
         if (either > 0) sum += both / either, ++counted;
     }
     return sum / counted;
@@ -139,16 +140,17 @@ TEST_CASE("metrics: top-k accuracy") {
                 double right = 0;
                 for (std::size_t i = 0; i < targets.size(); ++i) {
                     if (targets[i] < 0) continue;
-                    const double own = scores[i][static_cast<std::size_t>(targets[i])];
-                    right += std::ranges::count_if(scores[i], [own](double other) { return other > own; }) < k;
+                    const double target_score = scores[i][static_cast<std::size_t>(targets[i])];
+                    right += std::ranges::count_if(scores[i],
+                                                   [target_score](double other) { return other > target_score; }) < k;
                 }
                 return right / static_cast<double>(targets.size());
             },
             DType::i64, -100);
     }
     CHECK_THROWS_AS(train::TopKAccuracy(0), ValueError);
-    train::TopKAccuracy six(6);
-    CHECK_THROWS_AS(six.update(ones({2, 5}), zeros({2}, {DType::i64})), ShapeError);
+    train::TopKAccuracy top_six(6);
+    CHECK_THROWS_AS(top_six.update(ones({2, 5}), zeros({2}, {DType::i64})), ShapeError);
 }
 
 TEST_CASE("metrics: confusion matrix, and intersection over union") {
@@ -168,31 +170,31 @@ TEST_CASE("metrics: confusion matrix, and intersection over union") {
             mean_iou, [](const auto& scores, const auto& targets) { return iou(scores, targets, nullptr); },
             outside == 255 ? DType::u8 : DType::i32, outside);
     }
-    const LabelledPositions batch = places({4, 5, 3, 3}, 9, DType::i64);
+    const LabelledPositions batch = random_positions({4, 5, 3, 3}, 9, DType::i64);
     train::ConfusionMatrix matrix(5);
     CHECK_THROWS_AS((void)matrix.counts(), ValueError);
     matrix.update(batch.scores, batch.target);
     matrix.update(batch.scores, batch.target);
     (void)matrix.compute();
-    std::vector<std::int64_t> wanted(25);
+    std::vector<std::int64_t> expected(25);
     for (std::size_t i = 0; i < batch.labels.size(); ++i)
-        if (batch.labels[i] >= 0) wanted[static_cast<std::size_t>(batch.labels[i] * 5 + largest(batch.of[i]))] += 2;
-    CHECK(matrix.counts() == wanted);
+        if (batch.labels[i] >= 0) expected[static_cast<std::size_t>(batch.labels[i] * 5 + largest(batch.of[i]))] += 2;
+    CHECK(matrix.counts() == expected);
     train::MeanIoU mean_iou(5);
     const Tensor fewer = where(batch.target == 3, -1, batch.target);  // a class that does not occur
     mean_iou.update(where(Tensor::from<std::uint8_t>({0, 0, 0, 1, 0}, {1, 5, 1, 1}) != 0, -9, batch.scores), fewer);
     (void)mean_iou.compute();
     CHECK(std::isnan(mean_iou.of_classes()[3]));
     CHECK_FALSE(std::isnan(mean_iou.of_classes()[2]));
-    double of_class[5];
+    double class_iou[5];
     mean_iou.reset();
     mean_iou.update(batch.scores, batch.target);
-    CHECK(mean_iou.compute() == doctest::Approx(iou(batch.of, batch.labels, of_class)));
-    for (std::size_t c = 0; c < 5; ++c) CHECK(mean_iou.of_classes()[c] == doctest::Approx(of_class[c]));
+    CHECK(mean_iou.compute() == doctest::Approx(iou(batch.of, batch.labels, class_iou)));
+    for (std::size_t c = 0; c < 5; ++c) CHECK(mean_iou.of_classes()[c] == doctest::Approx(class_iou[c]));
     CHECK_THROWS_AS(train::ConfusionMatrix(0), ValueError);
-    train::ConfusionMatrix four(4);
-    CHECK_THROWS_WITH_AS(four.update(batch.scores, batch.target), doctest::Contains("expected scores of 4 classes"),
-                         ShapeError);
+    train::ConfusionMatrix confusion(4);
+    CHECK_THROWS_WITH_AS(confusion.update(batch.scores, batch.target),
+                         doctest::Contains("expected scores of 4 classes"), ShapeError);
 }
 
 TEST_CASE("metrics: perplexity") {
@@ -236,11 +238,11 @@ TEST_CASE("metrics: mean absolute error") {
 
 TEST_CASE("metrics: a user-defined one, and errors") {
     struct Recall : train::Metric {
-        Tensor hits = state("hits", {}), wanted = state("wanted", {});
+        Tensor hits = state("hits", {}), positives = state("wanted", {});
         void do_update(const Tensor& output, const Tensor& target) override {
             CHECK_FALSE(output.requires_grad());
             hits.add_(sum((argmax(output) == 1) & (target == 1)));
-            wanted.add_(sum(target == 1));
+            positives.add_(sum(target == 1));
         }
         [[nodiscard]] double value(const States& states) const override {
             CHECK_THROWS_WITH_AS((void)states.number("hit"),

@@ -49,7 +49,7 @@ data::InMemoryDataset points(float first = 0) {
     return {{4}, std::move(values), std::move(labels), 3};
 }
 
-std::string complaint(const std::function<void()>& call) {
+std::string error_of(const std::function<void()>& call) {
     try {
         call();
     } catch (const Error& error) {
@@ -67,7 +67,7 @@ struct Setup {
 
 struct WithinStep : train::Callback {
     std::function<void(train::Trainer&)> action;
-    explicit WithinStep(std::function<void(train::Trainer&)> what) : action(std::move(what)) {}
+    explicit WithinStep(std::function<void(train::Trainer&)> function) : action(std::move(function)) {}
     void after_step(train::Trainer& trainer) override { action(trainer); }
 };
 
@@ -81,10 +81,10 @@ TEST_CASE("mistakes: moved-from objects") {
              [&] { first.step(); }, [&] { first.zero_grad(); }, [&] { (void)first.learning_rate(); },
              [&] { (void)first.groups(); }, [&] { (void)first.state_dict(); }, [&] { first.set_learning_rate(1); },
              [&] { first.add_group({ones({2}).set_requires_grad()}, {}); }, [&] { train::Trainer(model, first); }}) {
-        const std::string said = complaint(call);
-        CAPTURE(said);
-        CHECK(said.starts_with("Optimizer::"));
-        CHECK(said.ends_with("got one that was moved from"));
+        const std::string message = error_of(call);
+        CAPTURE(message);
+        CHECK(message.starts_with("Optimizer::"));
+        CHECK(message.ends_with("got one that was moved from"));
     }
     second.step();
     CapturedFunction step = capture([](const Tensor& x) { return x * 2.0; });
@@ -93,14 +93,14 @@ TEST_CASE("mistakes: moved-from objects") {
     CapturedFunction moved = std::move(step);
     for (const std::function<void()>& call : std::vector<std::function<void()>>{
              [&] { step(x); }, [&] { (void)step.replays(); }, [&] { step.reset(); }, [&] { step.confirm(); }})
-        CHECK(complaint(call) == "CapturedStep: expected a step, got one that was moved from");
+        CHECK(error_of(call) == "CapturedStep: expected a step, got one that was moved from");
     CHECK(test::values(moved(x)) == std::vector<double>{2, 2});
 }
 
 TEST_CASE("mistakes: options of fit") {
     const auto set = points();
     const auto fit = [&](const train::FitOptions& options) {
-        return complaint([&] { Setup().trainer.fit(set, options); });
+        return error_of([&] { Setup().trainer.fit(set, options); });
     };
     CHECK(fit({.epochs = 0, .quiet = true}) == "nothing");
     CHECK(fit({.epochs = -1, .quiet = true}) == "Trainer::fit: expected epochs of at least 0, got -1");
@@ -111,62 +111,61 @@ TEST_CASE("mistakes: options of fit") {
           "Trainer::fit: expected a clip_norm above 0, or 0 for no clipping, got nan");
     CHECK(fit({.callbacks = {nullptr}, .quiet = true}) ==
           "Trainer::fit: expected callbacks, got a null pointer among them");
-    CHECK(complaint([&] { (void)Setup().trainer.evaluate(set, {.batch = 0}); }) ==
+    CHECK(error_of([&] { (void)Setup().trainer.evaluate(set, {.batch = 0}); }) ==
           "Trainer::evaluate: expected a batch of at least 1, got 0");
-    CHECK(complaint([&] { (void)Setup().trainer.predict(set, {.batch = -3}); }) ==
+    CHECK(error_of([&] { (void)Setup().trainer.predict(set, {.batch = -3}); }) ==
           "Trainer::predict: expected a batch of at least 1, got -3");
     std::string inner;
     Setup setup;
     CHECK(setup.trainer.fit(set, {.callbacks = {std::make_shared<WithinStep>([&](train::Trainer& trainer) {
-                                      inner = complaint([&] { trainer.fit(set, {.quiet = true}); });
+                                      inner = error_of([&] { trainer.fit(set, {.quiet = true}); });
                                   })},
                                   .quiet = true}));
     CHECK(inner.starts_with("Trainer::fit: expected a trainer that is not fitting, got one that is"));
     CHECK(setup.trainer.fit(set, {.epochs = 2, .quiet = true}));  // later it may
-    CHECK(complaint([&] {
+    CHECK(error_of([&] {
               Setup([](const Tensor&, const Tensor&) { return Tensor(); }).trainer.fit(set, {.quiet = true});
           }) == "Trainer: expected a loss of one element, got an undefined tensor from the loss function");
     const data::InMemoryDataset none({4}, std::vector<float>{}, {}, 3);
     Setup empty;
-    CHECK(complaint([&] { empty.trainer.fit(set, none, {.quiet = true}); }) ==
+    CHECK(error_of([&] { empty.trainer.fit(set, none, {.quiet = true}); }) ==
           "Trainer::fit: expected a data set 'test' of at least one example, got an empty one");
     CHECK(empty.trainer.progress().step == 0);
-    CHECK(complaint([&] { empty.trainer.fit(none, {.quiet = true}); }) ==
+    CHECK(error_of([&] { empty.trainer.fit(none, {.quiet = true}); }) ==
           "Trainer::fit: expected a data set 'train' of at least one example, got an empty one");
-    CHECK(complaint([&] { (void)empty.trainer.evaluate(none); }) ==
+    CHECK(error_of([&] { (void)empty.trainer.evaluate(none); }) ==
           "Trainer::evaluate: expected a data set of at least one example, got an empty one");
-    CHECK(complaint([&] { (void)empty.trainer.predict(none); }) ==
+    CHECK(error_of([&] { (void)empty.trainer.predict(none); }) ==
           "Trainer::predict: expected a data set of at least one example, got an empty one");
-    const std::string of_data = complaint([&] { Setup().trainer.fit(points(NAN), {.quiet = true}); });
-    CHECK(of_data.find("in 'input'") != std::string::npos);
-    CHECK(of_data.ends_with("Look at the data and its transform"));
+    const std::string data_error = error_of([&] { Setup().trainer.fit(points(NAN), {.quiet = true}); });
+    CHECK(data_error.find("in 'input'") != std::string::npos);
+    CHECK(data_error.ends_with("Look at the data and its transform"));
 }
 
 TEST_CASE("mistakes: optimizers and their parameters") {
     nn::Linear model(2, 2);
     optim::SGD optimizer(model.parameters());
-    CHECK(complaint([&] { optimizer.set_learning_rate(0.1, 3); }) ==
+    CHECK(error_of([&] { optimizer.set_learning_rate(0.1, 3); }) ==
           "Optimizer::set_learning_rate: expected a group below 1, got 3");
-    CHECK(complaint([&] { (void)optimizer.learning_rate(1); }) ==
+    CHECK(error_of([&] { (void)optimizer.learning_rate(1); }) ==
           "Optimizer::learning_rate: expected a group below 1, got 1");
-    CHECK(complaint([&] { (void)optimizer.parameters(2); }) ==
-          "Optimizer::parameters: expected a group below 1, got 2");
-    CHECK(complaint([&] { optim::apply({}, 1, optimizer); }) == "apply: expected a schedule, got an empty function");
+    CHECK(error_of([&] { (void)optimizer.parameters(2); }) == "Optimizer::parameters: expected a group below 1, got 2");
+    CHECK(error_of([&] { optim::apply({}, 1, optimizer); }) == "apply: expected a schedule, got an empty function");
     const Tensor leaf = ones({2}).set_requires_grad();
-    CHECK(complaint([&] { optim::SGD({leaf, ones({2})}); }) == "nothing");  // a frozen one
-    CHECK(complaint([&] { optim::SGD({leaf * 2.0}); }) ==
+    CHECK(error_of([&] { optim::SGD({leaf, ones({2})}); }) == "nothing");  // a frozen one
+    CHECK(error_of([&] { optim::SGD({leaf * 2.0}); }) ==
           "SGD: expected leaf tensors, got the result of a function as parameter 0");
-    CHECK(complaint([&] {
+    CHECK(error_of([&] {
               optim::SGD({leaf, Tensor()});
           }) == "SGD: expected leaf tensors, got an undefined tensor as parameter 1");
-    CHECK(complaint([&] { optim::clip_grad_norm({leaf}, -1); }) ==
+    CHECK(error_of([&] { optim::clip_grad_norm({leaf}, -1); }) ==
           "clip_grad_norm: expected a max_norm above 0, got -1");
-    CHECK(complaint([&] { optim::clip_grad_norm({Tensor()}, 1); }) ==
+    CHECK(error_of([&] { optim::clip_grad_norm({Tensor()}, 1); }) ==
           "clip_grad_norm: expected tensors, got an undefined one");
     if (default_device().info().fp64) {
         model.to(DType::f64);
         sum(model(ones({1, 2}, {DType::f64}))).backward();
-        CHECK(complaint([&] {
+        CHECK(error_of([&] {
                   optimizer.step();
               }).starts_with("SGD: expected parameters unchanged since the optimizer was created, '0' of f32 "));
     }
@@ -174,13 +173,13 @@ TEST_CASE("mistakes: optimizers and their parameters") {
 
 TEST_CASE("mistakes: modules") {
     nn::Sequential model(nn::Linear(2, 2), nn::BatchNorm2d(4));
-    CHECK(complaint([&] { model.to(DType::i32); }) == "Module::to: expected a floating type, got i32");
-    CHECK(complaint([&] { model.to(DType::boolean); }) == "Module::to: expected a floating type, got bool");
+    CHECK(error_of([&] { model.to(DType::i32); }) == "Module::to: expected a floating type, got i32");
+    CHECK(error_of([&] { model.to(DType::boolean); }) == "Module::to: expected a floating type, got bool");
     CHECK(model.parameters()[0].dtype() == DType::f32);
     nn::BatchNorm2d norm(4);
     for (const bool training : {true, false}) {
         norm.train(training);
-        CHECK(complaint([&] {
+        CHECK(error_of([&] {
                   norm(ones({2, 3, 2, 2}));
               }) ==
               "batch_norm: expected x of shape (N, C, ...) with as many channels as the running mean has elements, got "
@@ -188,39 +187,39 @@ TEST_CASE("mistakes: modules") {
               "[2, 3, 2, 2] and the "
               "running mean of shape [4] (in BatchNorm2d)");
     }
-    CHECK(complaint([] { nn::BatchNorm2d(0); }) == "BatchNorm: expected num_features of at least 1, got 0");
-    CHECK(complaint([] { nn::MaxPool2d(0); }).starts_with("MaxPool2d: expected a kernel size of at least 1"));
-    CHECK(complaint([] {
+    CHECK(error_of([] { nn::BatchNorm2d(0); }) == "BatchNorm: expected num_features of at least 1, got 0");
+    CHECK(error_of([] { nn::MaxPool2d(0); }).starts_with("MaxPool2d: expected a kernel size of at least 1"));
+    CHECK(error_of([] {
               nn::AvgPool2d(2, {.padding = 2});
           }).starts_with("AvgPool2d: expected a kernel size of at least 1"));
-    CHECK(complaint([] { nn::Lambda(nullptr)(ones({1})); }) ==
+    CHECK(error_of([] { nn::Lambda(nullptr)(ones({1})); }) ==
           "Lambda: expected a function, got an empty one (in Lambda)");
     nn::Linear linear(2, 2);
     auto state = linear.state_dict();
     state.push_back(state[0]);
-    CHECK(complaint([&] { linear.load_state_dict(state); }) ==
+    CHECK(error_of([&] { linear.load_state_dict(state); }) ==
           "load_state_dict: expected each name once, got 'weight' again");
 }
 
 TEST_CASE("mistakes: shapes and types of new tensors") {
-    CHECK(complaint([] {
+    CHECK(error_of([] {
               (void)rand({4}, {.dtype = DType::i32});
           }).starts_with("rand: expected a floating type, got i32"));
-    CHECK(complaint([] {
+    CHECK(error_of([] {
               (void)randn({4}, {.dtype = DType::i64});
           }).starts_with("randn: expected a floating type, got i64"));
-    CHECK(complaint([] {
+    CHECK(error_of([] {
               (void)normal({4}, 0, 1, {.dtype = DType::u8});
           }).starts_with("normal: expected a floating type, got u8"));
     Dims sizes{2, 3, 5};
     CHECK(sizes[-1] == 5);
     CHECK(sizes[-3] == 2);
     CHECK(sizes.back() == 5);
-    CHECK(complaint([&] { (void)sizes[3]; }) == "Dims: expected an axis in [-3, 3), got 3 of [2, 3, 5]");
-    CHECK(complaint([&] { sizes[-4] = 1; }) == "Dims: expected an axis in [-3, 3), got -4 of [2, 3, 5]");
-    CHECK(complaint([] { (void)Dims().back(); }).starts_with("Dims: expected an axis in [0, 0)"));
-    CHECK(complaint([&] { sizes.erase(3); }) == "Dims::erase: expected a position in [0, 3), got 3");
-    CHECK(complaint([&] { sizes.insert(4, 1); }) == "Dims::insert: expected a position in [0, 3], got 4");
+    CHECK(error_of([&] { (void)sizes[3]; }) == "Dims: expected an axis in [-3, 3), got 3 of [2, 3, 5]");
+    CHECK(error_of([&] { sizes[-4] = 1; }) == "Dims: expected an axis in [-3, 3), got -4 of [2, 3, 5]");
+    CHECK(error_of([] { (void)Dims().back(); }).starts_with("Dims: expected an axis in [0, 0)"));
+    CHECK(error_of([&] { sizes.erase(3); }) == "Dims::erase: expected a position in [0, 3), got 3");
+    CHECK(error_of([&] { sizes.insert(4, 1); }) == "Dims::insert: expected a position in [0, 3], got 4");
 }
 
 TEST_CASE("mistakes: a missing validation set is refused before the first epoch, with the callback's name") {
@@ -228,9 +227,9 @@ TEST_CASE("mistakes: a missing validation set is refused before the first epoch,
     const auto fit = [&](std::shared_ptr<train::Callback> callback,
                          const std::vector<train::NamedDataset>& validation) {
         Setup setup;
-        const std::string said =
-            complaint([&] { setup.trainer.fit(set, validation, {.callbacks = {std::move(callback)}, .quiet = true}); });
-        return std::pair(said, setup.trainer.progress().step);
+        const std::string message =
+            error_of([&] { setup.trainer.fit(set, validation, {.callbacks = {std::move(callback)}, .quiet = true}); });
+        return std::pair(message, setup.trainer.progress().step);
     };
     const auto best = [](const std::string& metric) {
         return std::make_shared<train::Checkpoint>(
@@ -260,38 +259,38 @@ TEST_CASE("mistakes: a missing validation set is refused before the first epoch,
 
 TEST_CASE("mistakes: files that cannot be opened are named with the called function") {
     Setup setup;
-    CHECK(complaint([] { (void)io::load("there is none/x.safetensors"); }) ==
+    CHECK(error_of([] { (void)io::load("there is none/x.safetensors"); }) ==
           "cannot open 'there is none/x.safetensors': No such file or directory (called by io::load)");
-    CHECK(complaint([&] { setup.trainer.load("there is none/x.safetensors"); }) ==
+    CHECK(error_of([&] { setup.trainer.load("there is none/x.safetensors"); }) ==
           "cannot open 'there is none/x.safetensors': No such file or directory (called by Trainer::load)");
-    CHECK(complaint([&] {
+    CHECK(error_of([&] {
               io::save("there is none/x.safetensors", setup.model.state_dict());
           }).ends_with("No such file or directory (called by io::save)"));
-    CHECK(complaint([&] {
+    CHECK(error_of([&] {
               setup.trainer.save("there is none/x.safetensors");
           }).ends_with("No such file or directory (called by Trainer::save)"));
     const std::filesystem::path none = "/there is none/x";
-    const auto named = [&](const std::string& function, const std::function<void()>& call) {
-        const std::string said = complaint(call);
-        CHECK_MESSAGE(said.ends_with("No such file or directory (called by " + function + ")"), said);
+    const auto check_named = [&](const std::string& function, const std::function<void()>& call) {
+        const std::string message = error_of(call);
+        CHECK_MESSAGE(message.ends_with("No such file or directory (called by " + function + ")"), message);
     };
-    named("io::read_safetensors", [&] { (void)io::read_safetensors(none); });
-    named("io::write_safetensors", [&] { io::write_safetensors(none, {}); });
-    named("io::SafetensorsReader", [&] { (void)io::SafetensorsReader(none); });
-    named("io::load_sharded", [&] { (void)io::load_sharded(none); });
-    named("io::GgufReader", [&] { (void)io::GgufReader(none); });
-    named("io::load_gguf", [&] { (void)io::load_gguf(none); });
-    named("io::read_png", [&] { (void)io::read_png(none); });
-    named("load_lora", [&] { io::load_lora(setup.model, none); });
-    named("read_idx", [&] { (void)data::read_idx(none); });
-    named("load_mnist", [&] { (void)data::load_mnist(none, data::Split::train); });
-    named("load_cifar10", [&] { (void)data::load_cifar10(none, data::Split::train); });
-    named("Tokenizer::from_file", [&] { (void)text::Tokenizer::from_file(none); });
-    named("Tokenizer::save", [&] { text::byte_tokenizer().save(none); });
-    named("Vocabulary::load", [&] { (void)text::Vocabulary::load(none); });
-    named("NgramModel::load", [&] { (void)text::NgramModel::load(none); });
-    named("NgramModel::save", [&] { text::NgramModel(3).save(none); });
-    named("WindowDataset", [&] { (void)text::WindowDataset(none, {.length = 2}); });
-    named("write_tokens", [&] { (void)text::write_tokens(none, std::vector<std::int64_t>{1}); });
-    named("lines_of", [&] { text::lines_of({none}).for_each([](const std::string&) {}); });
+    check_named("io::read_safetensors", [&] { (void)io::read_safetensors(none); });
+    check_named("io::write_safetensors", [&] { io::write_safetensors(none, {}); });
+    check_named("io::SafetensorsReader", [&] { (void)io::SafetensorsReader(none); });
+    check_named("io::load_sharded", [&] { (void)io::load_sharded(none); });
+    check_named("io::GgufReader", [&] { (void)io::GgufReader(none); });
+    check_named("io::load_gguf", [&] { (void)io::load_gguf(none); });
+    check_named("io::read_png", [&] { (void)io::read_png(none); });
+    check_named("load_lora", [&] { io::load_lora(setup.model, none); });
+    check_named("read_idx", [&] { (void)data::read_idx(none); });
+    check_named("load_mnist", [&] { (void)data::load_mnist(none, data::Split::train); });
+    check_named("load_cifar10", [&] { (void)data::load_cifar10(none, data::Split::train); });
+    check_named("Tokenizer::from_file", [&] { (void)text::Tokenizer::from_file(none); });
+    check_named("Tokenizer::save", [&] { text::byte_tokenizer().save(none); });
+    check_named("Vocabulary::load", [&] { (void)text::Vocabulary::load(none); });
+    check_named("NgramModel::load", [&] { (void)text::NgramModel::load(none); });
+    check_named("NgramModel::save", [&] { text::NgramModel(3).save(none); });
+    check_named("WindowDataset", [&] { (void)text::WindowDataset(none, {.length = 2}); });
+    check_named("write_tokens", [&] { (void)text::write_tokens(none, std::vector<std::int64_t>{1}); });
+    check_named("lines_of", [&] { text::lines_of({none}).for_each([](const std::string&) {}); });
 }

@@ -41,8 +41,8 @@ double mean_row(const io::Image8& image, Rgb color, int left, int right) {
     return sum / found;
 }
 
-Prediction prediction(int size, const std::string& predicted, const std::string& truth) {
-    return {io::Image8::filled(size, size, 1, 90), predicted, truth};
+Prediction prediction(int size, const std::string& predicted, const std::string& label) {
+    return {io::Image8::filled(size, size, 1, 90), predicted, label};
 }
 
 }  // namespace
@@ -57,9 +57,9 @@ TEST_CASE("plot: a falling loss falls, a rising accuracy rises") {
     CHECK(mean_row(both, kFirstLine, 60, 140) + 100 < mean_row(both, kFirstLine, middle - 100, middle - 20));
     CHECK(mean_row(both, kFirstLine, middle + 60, middle + 140) >
           80 + mean_row(both, kFirstLine, middle + 380, middle + 440));
-    const io::Image8 one = learning_curve({"", "step", {loss}, {}});
-    CHECK(one.width == middle);
-    CHECK(count(one, kSecondLine) == 0);
+    const io::Image8 plot = learning_curve({"", "step", {loss}, {}});
+    CHECK(plot.width == middle);
+    CHECK(count(plot, kSecondLine) == 0);
     loss.name = "test";
     for (double& y : loss.y) y += 0.5;
     CHECK(count(learning_curve({"", "step", {loss, loss}, {}}), kSecondLine) > 100);
@@ -67,16 +67,16 @@ TEST_CASE("plot: a falling loss falls, a rising accuracy rises") {
 
 TEST_CASE("plot: empty and unusual series are plotted, too") {
     const double none = std::numeric_limits<double>::quiet_NaN(), infinite = std::numeric_limits<double>::infinity();
-    const std::vector<Series> odd{{"empty", {}, {}},
-                                  {"one", {3}, {0.7}},
-                                  {"flat", {0, 1, 2}, {0, 0, 0}},
-                                  {"gap", {0, 1, 2, 3}, {1, none, infinite, 2}},
-                                  {"nothing", {1, 2}, {none, none}},
-                                  {"huge", {0, 1e9}, {1e300, -1e300}},
-                                  {"tiny", {0, 1e-9}, {1e-300, 2e-300}},
-                                  {"below", {0, 1}, {-5, -4}},
-                                  {"near", {0, 1}, {1e6, 1e6 + 1e-7}}};
-    for (const Series& series : odd) {
+    const std::vector<Series> edge_cases{{"empty", {}, {}},
+                                         {"one", {3}, {0.7}},
+                                         {"flat", {0, 1, 2}, {0, 0, 0}},
+                                         {"gap", {0, 1, 2, 3}, {1, none, infinite, 2}},
+                                         {"nothing", {1, 2}, {none, none}},
+                                         {"huge", {0, 1e9}, {1e300, -1e300}},
+                                         {"tiny", {0, 1e-9}, {1e-300, 2e-300}},
+                                         {"below", {0, 1}, {-5, -4}},
+                                         {"near", {0, 1}, {1e6, 1e6 + 1e-7}}};
+    for (const Series& series : edge_cases) {
         const io::Image8 image = learning_curve({"", "x", {series}, {series}});
         image.check("test");
         CHECK(image.width > 500);
@@ -115,17 +115,17 @@ TEST_CASE("plot: the legend covers no part of a curve, whatever the names and po
     for (const std::size_t lines : {1, 2, 5}) {
         const io::Image8 plain = picture("", lines);
         for (const std::string name : {"train", "the validation loss of the second of two networks"}) {
-            const io::Image8 named = picture(name, lines);
-            REQUIRE(named.width == plain.width);
+            const io::Image8 with_name = picture(name, lines);
+            REQUIRE(with_name.width == plain.width);
             int changed = 0;
             for (int y = kTop; y < kBottom; ++y)
-                for (int x = 0; x < plain.width; ++x) changed += pixel(named, x, y) == pixel(plain, x, y) ? 0 : 1;
+                for (int x = 0; x < plain.width; ++x) changed += pixel(with_name, x, y) == pixel(plain, x, y) ? 0 : 1;
             CHECK(changed == 0);
             // Each series has its sample line in the legend, and nothing is outside of the picture.
             int strokes = 0;
-            for (int y = kBottom + 20; y < named.height; ++y) {
-                for (int x = 0; x < named.width; ++x) strokes += pixel(named, x, y) == kFirstLine ? 1 : 0;
-                CHECK(pixel(named, named.width - 1, y) == Rgb{255, 255, 255});
+            for (int y = kBottom + 20; y < with_name.height; ++y) {
+                for (int x = 0; x < with_name.width; ++x) strokes += pixel(with_name, x, y) == kFirstLine ? 1 : 0;
+                CHECK(pixel(with_name, with_name.width - 1, y) == Rgb{255, 255, 255});
             }
             CHECK(strokes > 60);
         }
@@ -142,11 +142,11 @@ TEST_CASE("plot: correct predictions are green, wrong ones are red and show the 
     CHECK(count(green, {90, 90, 90}) == 4 * 84 * 84);
     CHECK(prediction_grid(right, 3).width > green.width);
     CHECK(prediction_grid(right, 99).width == prediction_grid(right, 4).width);
-    std::vector<Prediction> mixed{prediction(1, "a", "a"), prediction(300, "a very long name of a class", "x")};
-    mixed.push_back({io::Image8::filled(32, 16, 3, 200), "truck", "truck"});
-    prediction_grid(mixed, 2, "a title").check("test");
+    std::vector<Prediction> various{prediction(1, "a", "a"), prediction(300, "a very long name of a class", "x")};
+    various.push_back({io::Image8::filled(32, 16, 3, 200), "truck", "truck"});
+    prediction_grid(various, 2, "a title").check("test");
     CHECK_THROWS_AS((void)prediction_grid({}, 2), ValueError);
     CHECK_THROWS_AS((void)prediction_grid(right, 0), ValueError);
-    const std::vector<Prediction> broken{{io::Image8{3, 3, 1, {1}}, "", ""}};
-    CHECK_THROWS_AS((void)prediction_grid(broken, 1), ValueError);
+    const std::vector<Prediction> invalid{{io::Image8{3, 3, 1, {1}}, "", ""}};
+    CHECK_THROWS_AS((void)prediction_grid(invalid, 1), ValueError);
 }

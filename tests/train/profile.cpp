@@ -24,9 +24,9 @@ struct Net {
     nn::Sequential model;
     optim::Adam optimizer;
 
-    Net() : model(made()), optimizer(model.parameters(), {.lr = 1e-2}) {}
+    Net() : model(make_model()), optimizer(model.parameters(), {.lr = 1e-2}) {}
 
-    static nn::Sequential made() {
+    static nn::Sequential make_model() {
         manual_seed(7);
         return nn::Sequential(nn::Conv2d(1, 4, 3, {.padding = 1}), nn::BatchNorm(4), nn::ReLU(), nn::MaxPool2d(2),
                               nn::Flatten(), nn::Dropout(0.25), nn::Linear(4 * 4 * 4, 3));
@@ -121,9 +121,9 @@ TEST_CASE("profile of a loader: its threads prepare the batches that the first t
     REQUIRE(threads["next batch"].size() == 1);
     REQUIRE_FALSE(threads["prepare batch"].empty());
     CHECK_FALSE(threads["prepare batch"].contains(*threads["next batch"].begin()));
-    int sent = 0;
-    for (const Json& event : events(trace, "X", "copy")) sent += event.at("tid") == 2 ? 1 : 0;
-    CHECK(sent == 4);  // features and labels of two batches, by the copy queue
+    int uploads = 0;
+    for (const Json& event : events(trace, "X", "copy")) uploads += event.at("tid") == 2 ? 1 : 0;
+    CHECK(uploads == 4);  // features and labels of two batches, by the transfer queue
 }
 
 TEST_CASE("profile of a step: results are identical bit for bit") {

@@ -73,10 +73,10 @@ TEST_CASE("reduced precision: convolution and pooling match f32 on the same numb
             }
             return out;
         };
-        const auto narrow = run(dtype), wide = run(DType::f32);
-        for (std::size_t i = 0; i < narrow.size(); ++i) {
+        const auto reduced = run(dtype), full_precision = run(DType::f32);
+        for (std::size_t i = 0; i < reduced.size(); ++i) {
             CAPTURE(i);
-            CHECK(difference(narrow[i], wide[i], {.absolute = 40 * unit, .relative = 8 * unit}) == "");
+            CHECK(difference(reduced[i], full_precision[i], {.absolute = 40 * unit, .relative = 8 * unit}) == "");
         }
     }
 }
@@ -97,10 +97,10 @@ TEST_CASE("reduced precision: optimizers accumulate updates that are too small f
         optim::SGD resumed({other}, {.lr = 1e-4});
         resumed.load_state_dict(optimizer.state_dict());
         for (int step = 0; step < 7; ++step)
-            for (auto* each : {&optimizer, &resumed}) {
-                Tensor& own = each == &optimizer ? parameter : other;
-                own.set_grad(ones({3}, {dtype}));
-                each->step();
+            for (auto* optimizer_case : {&optimizer, &resumed}) {
+                Tensor& owned = optimizer_case == &optimizer ? parameter : other;
+                owned.set_grad(ones({3}, {dtype}));
+                optimizer_case->step();
             }
         CHECK(values(parameter) == values(other));
         CHECK(master_of(optimizer) == master_of(resumed));
@@ -119,14 +119,14 @@ TEST_CASE("reduced precision: optimizers accumulate updates that are too small f
 
 TEST_CASE("reduced precision: a network learns as well, with captured steps") {
     if (small_cases()) return;
-    const double wide = learned(DType::f32, false);
-    CHECK(wide > 0.8);
+    const double full_precision = learned(DType::f32, false);
+    CHECK(full_precision > 0.8);
     for (const DType dtype : {DType::f16, DType::bf16})
         for (const bool adam : {false, true}) {
             CAPTURE(name_of(dtype));
             CAPTURE(adam);
             train::Replays replays;
-            CHECK(learned(dtype, adam, &replays) > wide - 0.06);
+            CHECK(learned(dtype, adam, &replays) > full_precision - 0.06);
             CHECK(replays.refused == "");
         }
 }

@@ -80,9 +80,9 @@ train::Replays same_as_plain(const Prepare& prepare) {
         if (plain) CHECK(training->replays.replayed == 0);
         return training;
     };
-    const auto by_itself = run(false), plain = run(true);
-    CHECK(by_itself->weights == plain->weights);
-    return by_itself->replays;
+    const auto automatic = run(false), plain = run(true);
+    CHECK(automatic->weights == plain->weights);
+    return automatic->replays;
 }
 
 std::unique_ptr<nn::Sequential> network() {
@@ -94,8 +94,8 @@ std::unique_ptr<nn::Sequential> network() {
 struct Branching : nn::Layer {
     nn::Linear& first = add("first", nn::Linear(5, 5));
     nn::Linear& second = add("second", nn::Linear(5, 3));
-    std::mt19937 dice{1};
-    Tensor forward(Tensor x) override { return second(dice() % 2 == 0 ? x : relu(first(x))); }
+    std::mt19937 engine{1};
+    Tensor forward(Tensor x) override { return second(engine() % 2 == 0 ? x : relu(first(x))); }
     [[nodiscard]] std::string type_name() const override { return "Branching"; }
 };
 
@@ -170,7 +170,7 @@ TEST_CASE("replays: a smaller last batch has its own capture, and is replayed fr
 
 TEST_CASE("replays: decisions of user-defined losses, modules and optimizers are made at each step") {
     struct Case {
-        const char* why;
+        const char* reason;
         Prepare prepare;
     };
     const std::vector<Case> cases{
@@ -209,10 +209,10 @@ TEST_CASE("replays: decisions of user-defined losses, modules and optimizers are
          }},
     };
     for (const Case& test_case : cases) {
-        CAPTURE(std::string(test_case.why));
+        CAPTURE(std::string(test_case.reason));
         const auto replays = same_as_plain(test_case.prepare);
         CHECK(replays.replayed == 0);
-        CHECK(replays.refused.find(test_case.why) == 0);
+        CHECK(replays.refused.find(test_case.reason) == 0);
     }
 }
 
@@ -326,18 +326,18 @@ TEST_CASE("replays: changes by callbacks between steps take effect at the next")
 }
 
 TEST_CASE("replays: a call observer added during training sees each call") {
-    int seen = 0;
-    same_as_plain([&seen](Training& training) {
+    int calls_seen = 0;
+    same_as_plain([&calls_seen](Training& training) {
         training.model = network();
         const auto observe = std::make_shared<std::unique_ptr<nn::ObserveCalls>>();
-        training.before_step = [observe, &seen](std::int64_t step) {
+        training.before_step = [observe, &calls_seen](std::int64_t step) {
             if (step == 12)
                 *observe = std::make_unique<nn::ObserveCalls>(
-                    [&seen](const std::string&, const nn::Module&, const auto&, const auto&) { ++seen; });
+                    [&calls_seen](const std::string&, const nn::Module&, const auto&, const auto&) { ++calls_seen; });
             if (step == 18) observe->reset();
         };
     });
-    CHECK(seen == 2 * 6 * 6);  // two trainings, six steps, five layers and their container
+    CHECK(calls_seen == 2 * 6 * 6);  // two trainings, six steps, five layers and their container
 }
 
 TEST_CASE("replays: user-defined parts may be declared capture-safe") {

@@ -76,9 +76,9 @@ struct Training {
     template <class... Arguments>
     bool fit(const Arguments&... arguments) {
         set_random_state(default_device(), random);
-        struct Keep {
-            RandomState& into;
-            ~Keep() { into = random_state(default_device()); }
+        struct KeepRandomState {
+            RandomState& saved;
+            ~KeepRandomState() { saved = random_state(default_device()); }
         } const keep{random};
         return trainer.fit(arguments...);
     }
@@ -106,7 +106,7 @@ struct Training {
 
 struct StopAfter : train::Callback {
     std::int64_t step;
-    explicit StopAfter(std::int64_t after) : step(after) {}
+    explicit StopAfter(std::int64_t last_step) : step(last_step) {}
     void after_step(train::Trainer& trainer) override {
         if (trainer.progress().step == step) trainer.stop();
     }
@@ -131,8 +131,8 @@ TEST_CASE("rollback: a fit that failed in a step left everything unchanged, and 
                 CAPTURE(record);
                 CAPTURE(accumulate);
                 Points points;
-                Training whole, broken, stopped;
-                whole.fit(points.set, options(2, record, accumulate));
+                Training unbroken, broken, stopped;
+                unbroken.fit(points.set, options(2, record, accumulate));
                 // The epoch before succeeds, so that steps are replays.
                 broken.fit(points.set, options(1, record, accumulate));
                 stopped.fit(points.set, options(1, record, accumulate));
@@ -147,36 +147,36 @@ TEST_CASE("rollback: a fit that failed in a step left everything unchanged, and 
                 stopped.fit(points.set, until);
                 CHECK(broken.state() == stopped.state());
                 CHECK(broken.fit(points.set, options(2, record, accumulate)));
-                CHECK(broken.state() == whole.state());
-                CHECK(broken.metrics() == whole.metrics());
+                CHECK(broken.state() == unbroken.state());
+                CHECK(broken.metrics() == unbroken.metrics());
             }
 }
 
 TEST_CASE("rollback: a fit continues after a callback, a validation set or a module threw") {
     Points points;
-    Training whole;
-    whole.fit(points.set, points.set, options(3, true, 1));
+    Training unbroken;
+    unbroken.fit(points.set, points.set, options(3, true, 1));
     Training broken;
     struct Throws : train::Callback {
-        int place = 0;
+        int position = 0;
         std::int64_t step = 0;
         void before_step(train::Trainer& trainer) override {
-            if (place == 0 && trainer.progress().step == step) throw ValueError("before a step");
+            if (position == 0 && trainer.progress().step == step) throw ValueError("before a step");
         }
         void after_step(train::Trainer& trainer) override {
-            if (place == 1 && trainer.progress().step == step) throw ValueError("behind a step");
+            if (position == 1 && trainer.progress().step == step) throw ValueError("behind a step");
         }
         void after_epoch(train::Trainer&, const train::EpochMetrics&) override {
-            if (place == 2) throw ValueError("behind an epoch");
+            if (position == 2) throw ValueError("behind an epoch");
         }
     };
     const auto throwing = std::make_shared<Throws>();
-    auto with = options(3, true, 1);
-    with.callbacks = {throwing};
-    for (int place = 0; place < 3; ++place) {
-        throwing->place = place;
-        throwing->step = 7 + 11 * place;
-        CHECK_THROWS_AS(broken.fit(points.set, points.set, with), ValueError);
+    auto options_with = options(3, true, 1);
+    options_with.callbacks = {throwing};
+    for (int position = 0; position < 3; ++position) {
+        throwing->position = position;
+        throwing->step = 7 + 11 * position;
+        CHECK_THROWS_AS(broken.fit(points.set, points.set, options_with), ValueError);
     }
     CHECK(broken.trainer.progress().epoch == 1);
     Points unreadable;
@@ -184,8 +184,8 @@ TEST_CASE("rollback: a fit continues after a callback, a validation set or a mod
     CHECK_THROWS_AS(broken.fit(points.set, unreadable.set, options(3, true, 1)), ValueError);
     CHECK(broken.trainer.progress().epoch == 1);
     CHECK(broken.fit(points.set, points.set, options(3, true, 1)));
-    CHECK(broken.state() == whole.state());
-    CHECK(broken.metrics() == whole.metrics());
+    CHECK(broken.state() == unbroken.state());
+    CHECK(broken.metrics() == unbroken.metrics());
 }
 
 TEST_CASE("rollback: an evaluation restores the mode of each module") {
@@ -259,15 +259,15 @@ TEST_CASE("rollback: a NaN gradient with a finite loss reaches no parameter") {
                         model.to(dtype);
                         optim::Adam optimizer(model.parameters(), {.lr = 0.01});
                         train::Trainer trainer(model, optimizer);
-                        train::FitOptions how{.epochs = 1,
-                                              .batch = 4,
-                                              .shuffle = false,
-                                              .accumulate = accumulate,
-                                              .clip_norm = clip,
-                                              .quiet = true,
-                                              .capture = record};
+                        train::FitOptions fit_options{.epochs = 1,
+                                                      .batch = 4,
+                                                      .shuffle = false,
+                                                      .accumulate = accumulate,
+                                                      .clip_norm = clip,
+                                                      .quiet = true,
+                                                      .capture = record};
                         try {
-                            trainer.fit(with_zero(batches, bad, end), how);
+                            trainer.fit(with_zero(batches, bad, end), fit_options);
                             CHECK(end == bad);
                         } catch (const train::NonFiniteLoss& error) {
                             CHECK(end == batches);
@@ -335,19 +335,19 @@ TEST_CASE("rollback: two trainers may share an optimizer, and leave it without a
     train::Trainer first(model, optimizer), second(model, optimizer);
     const auto bad = with_zero(3, 100, 3);
     auto nan = io::HostArray::of({4, 4}, std::vector<float>(16, NAN));
-    const data::TensorDataset poisoned(
+    const data::TensorDataset infinite_inputs(
         {{"x", nan}, {"label", io::HostArray::of({4}, std::vector<std::int64_t>(4, 0))}});
-    const train::FitOptions how{.epochs = 1, .batch = 4, .quiet = true};
-    CHECK_THROWS_AS(first.fit(poisoned, how), train::NonFiniteLoss);
+    const train::FitOptions fit_options{.epochs = 1, .batch = 4, .quiet = true};
+    CHECK_THROWS_AS(first.fit(infinite_inputs, fit_options), train::NonFiniteLoss);
     CHECK_FALSE(std::isnan(test::values(model.parameters()[0])[0]));
     const auto before = test::values(model.parameters()[0]);
-    CHECK(second.fit(bad, how));
-    const auto after = test::values(model.parameters()[0]);
-    CHECK(after != before);
+    CHECK(second.fit(bad, fit_options));
+    const auto last_step = test::values(model.parameters()[0]);
+    CHECK(last_step != before);
     optimizer.zero_grad();
     sum(model(ones({1, 4}))).backward();
     optimizer.step();
-    CHECK(test::values(model.parameters()[0]) != after);
+    CHECK(test::values(model.parameters()[0]) != last_step);
 }
 
 TEST_CASE("trainer: data sets as shared pointers") {
@@ -357,14 +357,15 @@ TEST_CASE("trainer: data sets as shared pointers") {
     nn::Sequential model(nn::Flatten(), nn::Linear(784, 10));
     optim::SGD optimizer(model.parameters());
     train::Trainer trainer(model, optimizer);
-    const train::FitOptions one{.epochs = 1, .batch = 16, .quiet = true}, two{.epochs = 2, .batch = 16, .quiet = true};
-    trainer.fit(train_set, test_set, one);
-    trainer.fit(base, {{"a", test_set}, {"b", *test_set}, {"c", data::take(train_set, 5)}}, two);
+    const train::FitOptions one_epoch{.epochs = 1, .batch = 16, .quiet = true},
+        two_epochs{.epochs = 2, .batch = 16, .quiet = true};
+    trainer.fit(train_set, test_set, one_epoch);
+    trainer.fit(base, {{"a", test_set}, {"b", *test_set}, {"c", data::take(train_set, 5)}}, two_epochs);
     CHECK(trainer.progress().history[1].has("c_loss"));
     trainer.fit(data::take(train_set, 64), {.epochs = 3, .batch = 16, .quiet = true});
     CHECK(trainer.evaluate(test_set)["accuracy"] == trainer.evaluate(*test_set)["accuracy"]);
     CHECK(trainer.predict(test_set).shape() == Shape{32, 10});
-    CHECK_THROWS_WITH_AS(trainer.fit(std::shared_ptr<data::Dataset>(), one),
+    CHECK_THROWS_WITH_AS(trainer.fit(std::shared_ptr<data::Dataset>(), one_epoch),
                          "Trainer::fit: expected a data set, got null", ValueError);
     CHECK_THROWS_WITH_AS((void)trainer.evaluate(std::shared_ptr<data::SyntheticDigits>()),
                          "Trainer::evaluate: expected a data set, got null", ValueError);

@@ -25,11 +25,11 @@ std::vector<float> elements(const Tensor& tensor) { return tensor.to(DType::f32)
 
 /// Parameters after some steps on a device; all randomness depends on the seed.
 std::vector<std::vector<float>> trained(const Device& device, std::uint64_t seed, int steps = 6) {
-    const TensorOptions on{.dtype = DType::f32, .device = device};
+    const TensorOptions on_device{.dtype = DType::f32, .device = device};
     // No bias before the normalisation: its gradient is 0 except for rounding, which Adam would amplify.
-    nn::Sequential model(nn::Conv2d(1, 4, 3, {.bias = false, .device = on.device}),
-                         nn::BatchNorm(4, {.device = on.device}), nn::ReLU(), nn::MaxPool2d(2), nn::Flatten(),
-                         nn::Linear(64, 5, {.device = on.device}));
+    nn::Sequential model(nn::Conv2d(1, 4, 3, {.bias = false, .device = on_device.device}),
+                         nn::BatchNorm(4, {.device = on_device.device}), nn::ReLU(), nn::MaxPool2d(2), nn::Flatten(),
+                         nn::Linear(64, 5, {.device = on_device.device}));
     {
         const NoGrad no_grad;
         std::uint64_t number = seed * 100;
@@ -78,7 +78,7 @@ TEST_CASE("several devices: child process" * doctest::skip()) {
             for (std::size_t i = 0; i < alone_a.size(); ++i)
                 CHECK(test::difference({alone_a[i].begin(), alone_a[i].end()}, {alone_b[i].begin(), alone_b[i].end()},
                                        {1e-2, 1e-2}) == "");
-        const auto faults = test::in_threads(4, [&](int number) -> std::string {
+        const auto faults = test::run_in_threads(4, [&](int number) -> std::string {
             for (int round = 0; round < 3; ++round)
                 if (trained(number % 2 == 0 ? a : b, 1) != (number % 2 == 0 ? alone_a : alone_b))
                     return "other parameters";
@@ -88,10 +88,10 @@ TEST_CASE("several devices: child process" * doctest::skip()) {
     }
     SUBCASE("tensors move, with their gradients") {
         Tensor w = test::random_tensor({3, 4}, 1).to(a).detach().set_requires_grad();
-        const Tensor there = (w * 2.0).to(b);
-        CHECK(there.device() == b);
-        CHECK(elements(there) == elements(w * 2.0));
-        const Tensor back = square(there).to(a);
+        const Tensor moved = (w * 2.0).to(b);
+        CHECK(moved.device() == b);
+        CHECK(elements(moved) == elements(w * 2.0));
+        const Tensor back = square(moved).to(a);
         sum(back).backward();
         CHECK(w.grad().device() == a);
         CHECK(elements(w.grad()) == elements(w * 8.0));
@@ -99,7 +99,7 @@ TEST_CASE("several devices: child process" * doctest::skip()) {
         CHECK(b.memory().in_use > 0);
         // From several threads, in both directions.
         for (
-            const std::string& fault : test::in_threads(4, [&](int number) -> std::string {
+            const std::string& fault : test::run_in_threads(4, [&](int number) -> std::string {
                 Tensor t = test::random_tensor({50, 7}, static_cast<std::uint64_t>(number)).to(number % 2 == 0 ? a : b);
                 const auto before = elements(t);
                 for (int i = 0; i < 20; ++i) t = t.to(t.device() == a ? b : a);
@@ -156,11 +156,12 @@ TEST_CASE("several devices in one process") {
 
 TEST_CASE("threads: several train on one device, each as if it were alone") {
     const Device device = test::device();
-    std::vector<std::vector<std::vector<float>>> alone;
-    for (std::uint64_t seed = 1; seed <= 4; ++seed) alone.push_back(trained(device, seed));
-    for (const std::string& fault : test::in_threads(4, [&](int number) -> std::string {
+    std::vector<std::vector<std::vector<float>>> separate;
+    for (std::uint64_t seed = 1; seed <= 4; ++seed) separate.push_back(trained(device, seed));
+    for (const std::string& fault : test::run_in_threads(4, [&](int number) -> std::string {
              for (int round = 0; round < 3; ++round)
-                 if (trained(device, static_cast<std::uint64_t>(number) + 1) != alone[static_cast<std::size_t>(number)])
+                 if (trained(device, static_cast<std::uint64_t>(number) + 1) !=
+                     separate[static_cast<std::size_t>(number)])
                      return "other parameters";
              return "";
          }))
@@ -173,9 +174,9 @@ TEST_CASE("threads: values of one graph are used by several threads at once") {
         const Tensor shared = exp(x) * 0.1, product = matmul(shared, x);
         const Tensor sums = relu(product) + shared;
         std::vector<std::vector<float>> got(4);
-        for (const std::string& fault : test::in_threads(4, [&](int number) -> std::string {
-                 const Tensor own = number % 2 == 0 ? sums + product : sums - shared;
-                 got[static_cast<std::size_t>(number)] = elements(own);
+        for (const std::string& fault : test::run_in_threads(4, [&](int number) -> std::string {
+                 const Tensor combined = number % 2 == 0 ? sums + product : sums - shared;
+                 got[static_cast<std::size_t>(number)] = elements(combined);
                  return "";
              }))
             CHECK(fault == "");

@@ -64,7 +64,8 @@ std::vector<double> figures_of(const train::Trainer& trainer) {
 struct At : train::Callback {
     std::int64_t step;
     std::function<void(train::Trainer&)> action;
-    At(std::int64_t when, std::function<void(train::Trainer&)> what) : step(when), action(std::move(what)) {}
+    At(std::int64_t at_step, std::function<void(train::Trainer&)> callback)
+        : step(at_step), action(std::move(callback)) {}
     void after_step(train::Trainer& trainer) override {
         if (trainer.progress().step == step) action(trainer);
     }
@@ -76,7 +77,7 @@ struct Pair {
     optim::Adam generator_optimizer, critic_optimizer;
     std::shared_ptr<train::Accuracy> accuracy = std::make_shared<train::Accuracy>();
     train::Trainer trainer;
-    double poison = 0;
+    double nan_factor = 0;
 
     explicit Pair(std::uint64_t seed, std::int64_t every = 3)
         : generator((manual_seed(seed), nn::Sequential(nn::Linear(3, 8), nn::Tanh(), nn::Linear(8, 4)))),
@@ -93,19 +94,19 @@ struct Pair {
     Tensor labels(std::int64_t count, std::int64_t value) { return full({count}, value, {DType::i64}); }
     void train(train::Step& step, const data::Batch& batch, std::int64_t every) {
         const Tensor real = batch["x"];
-        const Tensor drawn = generator(randn({real.size(0), 3}));
+        const Tensor generated = generator(randn({real.size(0), 3}));
         critic_optimizer.zero_grad();
         const Tensor scores = critic(real);
         const Tensor critic_loss = cross_entropy(scores, labels(real.size(0), 1)) +
-                                   cross_entropy(critic(drawn.detach()), labels(real.size(0), 0));
+                                   cross_entropy(critic(generated.detach()), labels(real.size(0), 0));
         step.backward(critic_loss);
         critic_optimizer.step();
         accuracy->update(scores, labels(real.size(0), 1));
         step.report("critic_loss", critic_loss);
         if (every > 1 && step.number() % every != 0) return;
         generator_optimizer.zero_grad();
-        Tensor generator_loss = cross_entropy(critic(drawn), labels(real.size(0), 1));
-        if (poison != 0 && step.number() == 7) generator_loss = generator_loss + log(full({}, -1.0));
+        Tensor generator_loss = cross_entropy(critic(generated), labels(real.size(0), 1));
+        if (nan_factor != 0 && step.number() == 7) generator_loss = generator_loss + log(full({}, -1.0));
         step.backward(generator_loss);
         generator_optimizer.step();
         step.report("generator_loss", generator_loss);
@@ -122,7 +123,7 @@ struct Pair {
     }
 };
 
-train::FitOptions quiet(std::int64_t epochs, std::vector<std::shared_ptr<train::Callback>> callbacks = {}) {
+train::FitOptions quiet_options(std::int64_t epochs, std::vector<std::shared_ptr<train::Callback>> callbacks = {}) {
     return {.epochs = epochs, .batch = 8, .seed = 3, .callbacks = std::move(callbacks), .quiet = true};
 }
 
@@ -136,11 +137,11 @@ std::vector<std::string> names_of(const train::Metrics& metrics) {
 
 TEST_CASE(
     "custom steps: two optimizers and metrics, resumed in the middle of an epoch, equal an uninterrupted training") {
-    const auto set = points(83, 1), unseen = points(30, 2);
+    const auto set = points(83, 1), test_set = points(30, 2);
     const test::TempFolder folder;
     const auto file = folder.path() / "checkpoint.safetensors";
     Pair unbroken(5);
-    CHECK(unbroken.trainer.fit(set, unseen, quiet(3)));
+    CHECK(unbroken.trainer.fit(set, test_set, quiet_options(3)));
     const auto& history = unbroken.trainer.progress().history;
     REQUIRE(history.size() == 3);
     CHECK(names_of(history[0]) ==
@@ -150,15 +151,16 @@ TEST_CASE(
         CAPTURE(stop_at);
         {
             Pair broken(5);
-            broken.trainer.fit(set, unseen, quiet(3, {std::make_shared<At>(stop_at, [&](train::Trainer& trainer) {
-                                                      trainer.save(file);
-                                                      trainer.stop();
-                                                  })}));
+            broken.trainer.fit(set, test_set,
+                               quiet_options(3, {std::make_shared<At>(stop_at, [&](train::Trainer& trainer) {
+                                                 trainer.save(file);
+                                                 trainer.stop();
+                                             })}));
             CHECK(broken.trainer.progress().step == stop_at);
         }
         Pair resumed(99);  // everything must come from the file
         resumed.trainer.load(file);
-        resumed.trainer.fit(set, unseen, quiet(3));
+        resumed.trainer.fit(set, test_set, quiet_options(3));
         CHECK(resumed.all_weights() == unbroken.all_weights());
         CHECK(figures_of(resumed.trainer) == figures_of(unbroken.trainer));
         CHECK(names_of(resumed.trainer.progress().history[1]) == names_of(history[1]));
@@ -167,16 +169,16 @@ TEST_CASE(
     const auto arrays = io::read_safetensors(file).arrays;
     CHECK(arrays.contains("modules.generator.0.weight"));
     CHECK(arrays.contains("metrics.accuracy.right"));
-    CHECK(unbroken.trainer.predict(unseen).shape() == Shape{30, 2});
+    CHECK(unbroken.trainer.predict(test_set).shape() == Shape{30, 2});
 }
 
 TEST_CASE("custom steps: captured if declared capture-safe, with the same bits, and eager if not") {
-    const auto set = points(8 * 12 + 5, 1), unseen = points(30, 2);
+    const auto set = points(8 * 12 + 5, 1), test_set = points(30, 2);
     const auto run = [&](std::optional<bool> record, train::Replays* replays) {
         Pair pair(5, 1);
-        auto options = quiet(3);
+        auto options = quiet_options(3);
         options.capture = record;
-        pair.trainer.fit(set, unseen, options);
+        pair.trainer.fit(set, test_set, options);
         if (replays != nullptr) *replays = pair.trainer.replays();
         std::vector<double> all = pair.all_weights();
         for (const double value : figures_of(pair.trainer)) all.push_back(value);
@@ -191,12 +193,12 @@ TEST_CASE("custom steps: captured if declared capture-safe, with the same bits, 
     CHECK(by_default.replayed == 0);
     CHECK(by_default.refused == "the step is a function of the program's own (FitOptions::record)");
     // Functions of the step number are called each time.
-    auto options = quiet(2);
+    auto options = quiet_options(2);
     options.capture = true;
     Pair counting(5);
     counting.trainer.fit(set, options);
     Pair twin(5);
-    twin.trainer.fit(set, quiet(2));
+    twin.trainer.fit(set, quiet_options(2));
     CHECK(counting.all_weights() == twin.all_weights());
     CHECK(figures_of(counting.trainer) == figures_of(twin.trainer));
 }
@@ -213,18 +215,18 @@ TEST_CASE("custom steps: metrics are means over examples, of the batches that re
                                step.report("mean", mean(batch["y"]));
                                if (batch.number % 2 == 1) step.report("odd", mean(batch["y"]));
                            });
-    auto options = quiet(1);
+    auto options = quiet_options(1);
     options.shuffle = false;
     trainer.fit(set, options);
-    double all = 0, odd = 0;
+    double all = 0, odd_sum = 0;
     for (std::int64_t i = 0; i < 20; ++i) {
         const double y = static_cast<double>(set.example(i)["y"].as<float>()[0]);
         all += y / 20;
-        if (i >= 8 && i < 16) odd += y / 8;
+        if (i >= 8 && i < 16) odd_sum += y / 8;
     }
     const train::EpochMetrics& metrics = trainer.progress().history[0];
     CHECK(metrics["train_mean"] == doctest::Approx(all).epsilon(1e-5));
-    CHECK(metrics["train_odd"] == doctest::Approx(odd).epsilon(1e-5));
+    CHECK(metrics["train_odd"] == doctest::Approx(odd_sum).epsilon(1e-5));
     CHECK_THROWS_WITH_AS((void)metrics["train_even"],
                          "Metrics: expected the name of a metric, one of [\"train_mean\", \"train_odd\", "
                          "\"learning_rate\", \"seconds\"], got 'train_even'",
@@ -235,8 +237,8 @@ TEST_CASE("custom steps: a non-finite loss ends the training before any optimize
     const auto set = points(80, 1);
     for (const bool record : {false, true}) {
         Pair pair(5, 1), good(5, 1);
-        pair.poison = 1;
-        auto options = quiet(2);
+        pair.nan_factor = 1;
+        auto options = quiet_options(2);
         options.capture = record;
         std::vector<double> before;
         options.callbacks.push_back(std::make_shared<At>(7, [&](train::Trainer&) { before = pair.all_weights(); }));
@@ -260,7 +262,7 @@ TEST_CASE("custom steps: a non-finite loss ends the training before any optimize
     x[4 * 30] = NAN;
     const data::TensorDataset with_nan({{"x", io::HostArray::of({80, 4}, x)}});
     Pair pair(5);
-    auto options = quiet(1);
+    auto options = quiet_options(1);
     options.shuffle = false;
     CHECK_THROWS_WITH_AS(pair.trainer.fit(with_nan, options),
                          doctest::Contains("at step 4 (epoch 1, batch 3); the first non-finite value is in 'input'"),
@@ -268,7 +270,7 @@ TEST_CASE("custom steps: a non-finite loss ends the training before any optimize
 }
 
 TEST_CASE("trainer: a loss over the whole batch, with several targets, weights and any metrics") {
-    const auto set = points(200, 1), unseen = points(60, 2);
+    const auto set = points(200, 1), test_set = points(60, 2);
     manual_seed(4);
     nn::Sequential model(nn::Linear(4, 16), nn::ReLU(), nn::Linear(16, 3));  // y, and two scores
     optim::Adam optimizer(model.parameters(), {.lr = 0.02});
@@ -286,20 +288,20 @@ TEST_CASE("trainer: a loss over the whole batch, with several targets, weights a
               [=](const Tensor& output, const data::Batch& batch) { return std::pair(number(output), batch["y"]); }},
              {"accuracy", accuracy,
               [=](const Tensor& output, const data::Batch& batch) { return std::pair(scores(output), batch["z"]); }}}});
-    trainer.fit(set, unseen, quiet(20));
+    trainer.fit(set, test_set, quiet_options(20));
     const auto& last = trainer.progress().history.back();
     CHECK(names_of(last) == std::vector<std::string>{"train_loss", "train_error", "train_accuracy", "test_loss",
                                                      "test_error", "test_accuracy", "learning_rate", "seconds"});
     CHECK(last["test_accuracy"] > 0.85);
     CHECK(last["test_error"] < 0.6);
     // Metrics of an evaluation, compared with the outputs.
-    const auto outputs = test::values(trainer.predict(unseen));
-    double wanted = 0;
+    const auto outputs = test::values(trainer.predict(test_set));
+    double expected = 0;
     for (std::int64_t i = 0; i < 60; ++i)
-        wanted += std::abs(outputs[static_cast<std::size_t>(3 * i)] -
-                           static_cast<double>(unseen.example(i)["y"].as<float>()[0])) /
-                  60;
-    CHECK(trainer.evaluate(unseen, {.batch = 7})["error"] == doctest::Approx(wanted).epsilon(1e-5));
+        expected += std::abs(outputs[static_cast<std::size_t>(3 * i)] -
+                             static_cast<double>(test_set.example(i)["y"].as<float>()[0])) /
+                    60;
+    CHECK(trainer.evaluate(test_set, {.batch = 7})["error"] == doctest::Approx(expected).epsilon(1e-5));
 }
 
 TEST_CASE("trainer: regression in three lines, and captured") {
@@ -308,7 +310,7 @@ TEST_CASE("trainer: regression in three lines, and captured") {
     nn::Linear model(4, 1);
     optim::Adam optimizer(model.parameters(), {.lr = 0.05});
     train::Trainer trainer(model, optimizer, nn::MSELoss());
-    trainer.fit(set, quiet(20));
+    trainer.fit(set, quiet_options(20));
     CHECK(trainer.progress().history.back()["train_loss"] < 0.05);
     CHECK(names_of(trainer.progress().history[0]) ==
           std::vector<std::string>{"train_loss", "learning_rate", "seconds"});
@@ -317,15 +319,15 @@ TEST_CASE("trainer: regression in three lines, and captured") {
     nn::Linear classes(4, 2);
     optim::Adam other(classes.parameters(), {.lr = 0.05});
     train::Trainer classifier(classes, other, {.target = "z"});
-    classifier.fit(set, quiet(10));
+    classifier.fit(set, quiet_options(10));
     CHECK(classifier.progress().history.back()["train_accuracy"] > 0.9);
     train::Trainer misspelt(classes, other, {.target = "zz"});
-    CHECK_THROWS_WITH_AS(misspelt.fit(set, quiet(1)), doctest::Contains("got 'zz'"), ValueError);
+    CHECK_THROWS_WITH_AS(misspelt.fit(set, quiet_options(1)), doctest::Contains("got 'zz'"), ValueError);
 }
 
 TEST_CASE("trainer: metrics are captured with the steps, and an evaluation in between has no effect") {
-    const auto set = points(8 * 12 + 3, 1), unseen = points(30, 2);
-    const auto run = [&](std::optional<bool> record, bool look, train::Replays* replays) {
+    const auto set = points(8 * 12 + 3, 1), test_set = points(30, 2);
+    const auto run = [&](std::optional<bool> record, bool read_losses, train::Replays* replays) {
         manual_seed(4);
         nn::Sequential model(nn::Linear(4, 8), nn::ReLU(), nn::Linear(8, 2));
         optim::SGD optimizer(model.parameters(), {.lr = 0.1});
@@ -334,11 +336,12 @@ TEST_CASE("trainer: metrics are captured with the steps, and an evaluation in be
                                 .metrics = {{"accuracy", std::make_shared<train::Accuracy>()},
                                             {"top2", std::make_shared<train::TopKAccuracy>(2)},
                                             {"iou", std::make_shared<train::MeanIoU>(2)}}});
-        auto options = quiet(3);
+        auto options = quiet_options(3);
         options.capture = record;
-        if (look)
-            options.callbacks.push_back(std::make_shared<At>(7, [&](train::Trainer& t) { (void)t.evaluate(unseen); }));
-        trainer.fit(set, unseen, options);
+        if (read_losses)
+            options.callbacks.push_back(
+                std::make_shared<At>(7, [&](train::Trainer& t) { (void)t.evaluate(test_set); }));
+        trainer.fit(set, test_set, options);
         if (replays != nullptr) *replays = trainer.replays();
         return figures_of(trainer);
     };
@@ -359,7 +362,7 @@ TEST_CASE("trainer: several validation sets, and callbacks that use their metric
     train::Trainer trainer(model, optimizer, nn::MSELoss(),
                            {.metrics = {{"error", std::make_shared<train::MeanAbsoluteError>()}}});
     const auto log = folder.path() / "log.csv";
-    auto options = quiet(
+    auto options = quiet_options(
         40, {std::make_shared<train::EarlyStopping>(2, 0, train::Monitor{"near_error", train::Monitor::Better::higher}),
              std::make_shared<train::Checkpoint>(
                  train::CheckpointOptions{.best = folder.path() / "best", .monitor = {"far_loss"}}),
@@ -381,7 +384,7 @@ TEST_CASE("trainer: several validation sets, and callbacks that use their metric
     CHECK(loaded.progress().epoch == 3);
     CHECK(loaded.evaluate(first)["loss"] == trainer.progress().history[2]["near_loss"]);
     const auto misspelt = [&](std::shared_ptr<train::Callback> callback) {
-        train::Trainer(again, other, nn::MSELoss()).fit(set, first, quiet(1, {std::move(callback)}));
+        train::Trainer(again, other, nn::MSELoss()).fit(set, first, quiet_options(1, {std::move(callback)}));
     };
     for (const std::shared_ptr<train::Callback>& callback : std::vector<std::shared_ptr<train::Callback>>{
              std::make_shared<train::EarlyStopping>(2, 0, train::Monitor{"tst_loss"}),
@@ -395,7 +398,7 @@ TEST_CASE("trainer: several validation sets, and callbacks that use their metric
                               "seconds), got 'tst_loss'"),
             ValueError);
     for (const char* name : {"", "train", "near"})
-        CHECK_THROWS_WITH_AS(trainer.fit(set, {{"near", first}, {name, second}}, quiet(9)),
+        CHECK_THROWS_WITH_AS(trainer.fit(set, {{"near", first}, {name, second}}, quiet_options(9)),
                              doctest::Contains("Trainer::fit: expected names of validation sets"), ValueError);
 }
 
@@ -407,7 +410,7 @@ TEST_CASE("trainer: accumulated gradients equal those of one large batch, also i
         nn::Sequential model(nn::Linear(4, 8), nn::Tanh(), nn::Linear(8, 2));
         optim::SGD optimizer(model.parameters(), {.lr = 0.2, .momentum = 0.9});
         train::Trainer trainer(model, optimizer, {.target = "z"});
-        auto options = quiet(6);
+        auto options = quiet_options(6);
         options.batch = batch;
         options.accumulate = accumulate;
         options.capture = record;
@@ -443,9 +446,9 @@ TEST_CASE("custom steps: errors name the argument") {
     const auto set = points(20, 1);
     nn::Linear model(4, 1);
     optim::SGD optimizer(model.parameters());
-    const auto step = [&](train::Step& of, const data::Batch& batch) {
+    const auto step = [&](train::Step& step_object, const data::Batch& batch) {
         optimizer.zero_grad();
-        of.backward(mse_loss(model(batch["x"]), batch["y"]));
+        step_object.backward(mse_loss(model(batch["x"]), batch["y"]));
         optimizer.step();
     };
     using train::Trainer;
@@ -461,46 +464,47 @@ TEST_CASE("custom steps: errors name the argument") {
     CHECK_THROWS_WITH_AS(Trainer(model, optimizer, {.metrics = {{"m", nullptr}}}),
                          "Trainer: expected a metric as 'm', got null", ValueError);
     Trainer trainer({.modules = {{"a", model}}, .optimizers = {{"o", optimizer}}}, step);
-    CHECK_NOTHROW(trainer.fit(set, quiet(1)));
+    CHECK_NOTHROW(trainer.fit(set, quiet_options(1)));
     CHECK_THROWS_WITH_AS((void)trainer.evaluate(set),
                          "Trainer::evaluate: expected a trainer with Parts::evaluate, got one without", ValueError);
     CHECK_THROWS_AS((void)trainer.predict(set), ValueError);
-    CHECK_THROWS_WITH_AS(trainer.fit(set, set, quiet(2)), doctest::Contains("a trainer with Parts::evaluate"),
+    CHECK_THROWS_WITH_AS(trainer.fit(set, set, quiet_options(2)), doctest::Contains("a trainer with Parts::evaluate"),
                          ValueError);
-    auto options = quiet(2);
+    auto options = quiet_options(2);
     options.accumulate = 2;
     CHECK_THROWS_WITH_AS(trainer.fit(set, options), doctest::Contains("only with a model and a loss"), ValueError);
     options.accumulate = 0;
     CHECK_THROWS_WITH_AS(trainer.fit(set, options), doctest::Contains("of at least 1, got 0"), ValueError);
-    CHECK_THROWS_WITH_AS(trainer.fit(set, quiet(9, {std::make_shared<train::LearningRate>(
-                                                       optim::cosine(3), train::LearningRate::Unit::epoch, "other")})),
-                         "LearningRate: expected an optimizer of the trainer, got 'other'", ValueError);
-    const auto complaint = [&](const train::TrainStep& own) {
+    CHECK_THROWS_WITH_AS(
+        trainer.fit(set, quiet_options(9, {std::make_shared<train::LearningRate>(
+                                              optim::cosine(3), train::LearningRate::Unit::epoch, "other")})),
+        "LearningRate: expected an optimizer of the trainer, got 'other'", ValueError);
+    const auto error_of = [&](const train::TrainStep& custom_step) {
         try {
-            Trainer({.modules = {{"a", model}}, .optimizers = {{"o", optimizer}}, .evaluate = own}, own)
-                .fit(set, quiet(1));
+            Trainer({.modules = {{"a", model}}, .optimizers = {{"o", optimizer}}, .evaluate = custom_step}, custom_step)
+                .fit(set, quiet_options(1));
         } catch (const Error& error) {
             return std::string(error.what());
         }
         return std::string("nothing");
     };
-    CHECK(complaint([&](train::Step& of, const data::Batch& batch) { of.backward(batch["y"]); }) ==
+    CHECK(error_of([&](train::Step& step_object, const data::Batch& batch) { step_object.backward(batch["y"]); }) ==
           "Step::backward: expected a loss of one element, got [8, 1]");
-    CHECK(complaint([&](train::Step& of, const data::Batch&) { of.backward({}); }) ==
+    CHECK(error_of([&](train::Step& step_object, const data::Batch&) { step_object.backward({}); }) ==
           "Step::backward: expected a loss of one element, got an undefined tensor");
-    CHECK(complaint([&](train::Step& of, const data::Batch& batch) { of.report("y", batch["y"]); }) ==
+    CHECK(error_of([&](train::Step& step_object, const data::Batch& batch) { step_object.report("y", batch["y"]); }) ==
           "Step::report: expected one element as 'y', got [8, 1]");
-    CHECK(complaint([&](train::Step& of, const data::Batch&) { of.report("a,b", ones({})); }) ==
+    CHECK(error_of([&](train::Step& step_object, const data::Batch&) { step_object.report("a,b", ones({})); }) ==
           "Step::report: expected a name without commas, quotes and line ends, got 'a,b'");
-    CHECK(complaint([&](train::Step& of, const data::Batch&) {
-              for (int i = 0; i < 65; ++i) of.report("n" + std::to_string(i), ones({}));
+    CHECK(error_of([&](train::Step& step_object, const data::Batch&) {
+              for (int i = 0; i < 65; ++i) step_object.report("n" + std::to_string(i), ones({}));
           }) == "Step::report: expected at most 64 names, got another one, 'n64'");
     Trainer evaluated({.modules = {{"a", model}}, .optimizers = {{"o", optimizer}}, .evaluate = step}, step);
     CHECK_THROWS_WITH_AS((void)evaluated.evaluate(set), "Step::backward: expected a training step, got an evaluation",
                          ValueError);
     const data::TensorDataset only_x({{"x", io::HostArray::of({4, 4}, std::vector<float>(16))}});
     CHECK_THROWS_WITH_AS(
-        Trainer(model, optimizer).fit(only_x, quiet(1)),
+        Trainer(model, optimizer).fit(only_x, quiet_options(1)),
         "Trainer: expected a target in addition to the inputs of the model, which takes 1, got a batch of [\"x\"] "
         "(ModelOptions names inputs and target)",
         ValueError);
@@ -512,7 +516,7 @@ TEST_CASE("custom steps: a checkpoint of other parts, or of another version, is 
     const test::TempFolder folder;
     const auto file = folder.path() / "c.safetensors";
     Pair pair(1);
-    pair.trainer.fit(set, quiet(1));
+    pair.trainer.fit(set, quiet_options(1));
     pair.trainer.save(file);
     nn::Linear model(4, 1);
     optim::SGD optimizer(model.parameters());

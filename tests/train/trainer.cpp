@@ -48,7 +48,7 @@ struct Setup {
           trainer(model, optimizer) {}
 };
 
-train::FitOptions quiet(std::int64_t epochs, std::vector<std::shared_ptr<train::Callback>> callbacks = {}) {
+train::FitOptions quiet_options(std::int64_t epochs, std::vector<std::shared_ptr<train::Callback>> callbacks = {}) {
     return {.epochs = epochs, .batch = 16, .seed = 7, .callbacks = std::move(callbacks), .quiet = true};
 }
 
@@ -62,7 +62,8 @@ std::vector<double> weights(const nn::Module& model) {
 struct At : train::Callback {
     std::int64_t step;
     std::function<void(train::Trainer&)> action;
-    At(std::int64_t when, std::function<void(train::Trainer&)> what) : step(when), action(std::move(what)) {}
+    At(std::int64_t at_step, std::function<void(train::Trainer&)> callback)
+        : step(at_step), action(std::move(callback)) {}
     void after_step(train::Trainer& trainer) override {
         if (trainer.progress().step == step) action(trainer);
     }
@@ -73,7 +74,7 @@ struct At : train::Callback {
 TEST_CASE("trainer: learns and reports") {
     const auto train_set = clouds(200, 1), test_set = clouds(100, 2);
     Setup setup(1);
-    CHECK(setup.trainer.fit(train_set, test_set, quiet(4)));
+    CHECK(setup.trainer.fit(train_set, test_set, quiet_options(4)));
     const auto& history = setup.trainer.progress().history;
     REQUIRE(history.size() == 4);
     CHECK(history[3]["train_loss"] < history[0]["train_loss"]);
@@ -91,7 +92,7 @@ TEST_CASE("trainer: the same seed gives the same weights bit for bit, another se
     const auto train_set = clouds(100, 1);
     const auto run = [&](std::uint64_t seed) {
         Setup setup(seed);
-        setup.trainer.fit(train_set, quiet(2));
+        setup.trainer.fit(train_set, quiet_options(2));
         return weights(setup.model);
     };
     const auto first = run(3);
@@ -106,22 +107,23 @@ TEST_CASE("trainer: resumed from a checkpoint, also in the middle of an epoch, i
         return std::make_shared<train::LearningRate>(optim::cosine(39), train::LearningRate::Unit::step);
     };
     Setup unbroken(5);
-    unbroken.trainer.fit(train_set, test_set, quiet(3, {schedule()}));
+    unbroken.trainer.fit(train_set, test_set, quiet_options(3, {schedule()}));
     for (const std::int64_t stop_at : {1, 13, 20, 38}) {
         CAPTURE(stop_at);
         const auto file = folder.path() / "checkpoint.safetensors";
         {
             Setup broken(5);
-            broken.trainer.fit(train_set, test_set,
-                               quiet(3, {schedule(), std::make_shared<At>(stop_at, [&](train::Trainer& trainer) {
-                                             trainer.save(file);
-                                             trainer.stop();
-                                         })}));
+            broken.trainer.fit(
+                train_set, test_set,
+                quiet_options(3, {schedule(), std::make_shared<At>(stop_at, [&](train::Trainer& trainer) {
+                                      trainer.save(file);
+                                      trainer.stop();
+                                  })}));
             CHECK(broken.trainer.progress().step == stop_at);
         }
         Setup resumed(99);  // everything must come from the file
         resumed.trainer.load(file);
-        resumed.trainer.fit(train_set, test_set, quiet(3, {schedule()}));
+        resumed.trainer.fit(train_set, test_set, quiet_options(3, {schedule()}));
         CHECK(weights(resumed.model) == weights(unbroken.model));
         const auto& a = resumed.trainer.progress().history;
         const auto& b = unbroken.trainer.progress().history;
@@ -139,10 +141,10 @@ TEST_CASE("trainer: a checkpoint of another run or model is refused with a messa
     const test::TempFolder folder;
     const auto file = folder.path() / "checkpoint.safetensors";
     Setup setup(5);
-    setup.trainer.fit(train_set,
-                      quiet(1, {std::make_shared<At>(2, [&](train::Trainer& trainer) { trainer.save(file); })}));
+    setup.trainer.fit(
+        train_set, quiet_options(1, {std::make_shared<At>(2, [&](train::Trainer& trainer) { trainer.save(file); })}));
     setup.trainer.load(file);
-    CHECK_THROWS_AS(setup.trainer.fit(other_set, quiet(2)), ValueError);
+    CHECK_THROWS_AS(setup.trainer.fit(other_set, quiet_options(2)), ValueError);
 
     nn::Sequential other(nn::Linear(5, 17), nn::Linear(17, 2));
     optim::Adam optimizer(other.parameters());
@@ -162,7 +164,7 @@ TEST_CASE("trainer: a non-finite loss stops the training before it affects the w
     optim::SGD optimizer(model.parameters(), {.lr = 0.1});
     train::Trainer trainer(model, optimizer);
     std::vector<double> before;
-    auto options = quiet(1, {std::make_shared<At>(2, [&](train::Trainer& t) { before = weights(t.model()); })});
+    auto options = quiet_options(1, {std::make_shared<At>(2, [&](train::Trainer& t) { before = weights(t.model()); })});
     options.shuffle = false;
     try {
         trainer.fit(set, options);
@@ -181,8 +183,8 @@ TEST_CASE("trainer: Ctrl-C ends the training after the step, with a checkpoint")
     const auto file = folder.path() / "last.safetensors";
     Setup setup(1);
     const bool complete = setup.trainer.fit(
-        train_set, quiet(5, {std::make_shared<At>(9, [](train::Trainer&) { std::raise(SIGINT); }),
-                             std::make_shared<train::Checkpoint>(train::CheckpointOptions{.last = file})}));
+        train_set, quiet_options(5, {std::make_shared<At>(9, [](train::Trainer&) { std::raise(SIGINT); }),
+                                     std::make_shared<train::Checkpoint>(train::CheckpointOptions{.last = file})}));
     CHECK_FALSE(complete);
     CHECK(setup.trainer.progress().step == 9);
     Setup resumed(2);
@@ -197,9 +199,9 @@ TEST_CASE("trainer: callbacks for early stopping, log, best checkpoint") {
     for (std::size_t group = 0; group < setup.optimizer.groups(); ++group) setup.optimizer.set_learning_rate(0, group);
     setup.trainer.fit(
         train_set, test_set,
-        quiet(50,
-              {std::make_shared<train::EarlyStopping>(3), std::make_shared<train::CsvLog>(folder.path() / "log.csv"),
-               std::make_shared<train::Checkpoint>(train::CheckpointOptions{.best = folder.path() / "best"})}));
+        quiet_options(
+            50, {std::make_shared<train::EarlyStopping>(3), std::make_shared<train::CsvLog>(folder.path() / "log.csv"),
+                 std::make_shared<train::Checkpoint>(train::CheckpointOptions{.best = folder.path() / "best"})}));
     CHECK(setup.trainer.progress().epoch == 4);  // nothing improves after the first
     std::ifstream log(folder.path() / "log.csv");
     std::string line;
@@ -212,11 +214,11 @@ TEST_CASE("trainer: callbacks for early stopping, log, best checkpoint") {
 
 TEST_CASE("trainer: captured steps match eager ones bit for bit, whatever callbacks do between them") {
     // Freezes a layer, changes the mode of another, the loss's factor and the learning rate, and reads gradients.
-    struct Meddler : train::Callback {
+    struct ChangesFactor : train::Callback {
         nn::Sequential& model;
         double& factor;
-        std::vector<double> seen = {};
-        Meddler(nn::Sequential& of, double& with) : model(of), factor(with) {}
+        std::vector<double> recorded_gradients = {};
+        ChangesFactor(nn::Sequential& network, double& factor_reference) : model(network), factor(factor_reference) {}
         void before_step(train::Trainer& trainer) override {
             const auto step = trainer.progress().step;
             if (step == 9) model.children()[2].second->eval();  // dropout
@@ -226,7 +228,7 @@ TEST_CASE("trainer: captured steps match eager ones bit for bit, whatever callba
         void after_step(train::Trainer& trainer) override {
             if (trainer.progress().step % 5 == 0)
                 for (const auto& parameter : model.parameters())
-                    seen.push_back(parameter.grad().defined() ? test::values(parameter.grad())[0] : 7);
+                    recorded_gradients.push_back(parameter.grad().defined() ? test::values(parameter.grad())[0] : 7);
         }
         void after_epoch(train::Trainer& trainer, const train::EpochMetrics&) override {
             if (trainer.progress().epoch == 2) factor = 0.5;
@@ -236,7 +238,7 @@ TEST_CASE("trainer: captured steps match eager ones bit for bit, whatever callba
     };
     const auto train_set = clouds(16 * 12 + 5, 1), test_set = clouds(50, 2);  // a last batch of five
     struct Outcome {
-        std::vector<double> weights, seen, losses;
+        std::vector<double> weights, recorded_gradients, losses;
         RandomState random;
     };
     const auto run = [&](bool record) {
@@ -247,19 +249,19 @@ TEST_CASE("trainer: captured steps match eager ones bit for bit, whatever callba
         train::Trainer trainer(model, optimizer, [&](const Tensor& output, const Tensor& labels) {
             return cross_entropy(output, labels) * factor;
         });
-        const auto meddler = std::make_shared<Meddler>(model, factor);
-        auto options = quiet(5, {meddler});
+        const auto changes_factor = std::make_shared<ChangesFactor>(model, factor);
+        auto options = quiet_options(5, {changes_factor});
         options.capture = record;
         options.clip_norm = 0.7;
         trainer.fit(train_set, test_set, options);
-        Outcome out{weights(model), meddler->seen, {}, random_state(default_device())};
+        Outcome out{weights(model), changes_factor->recorded_gradients, {}, random_state(default_device())};
         for (const auto& epoch : trainer.progress().history)
             out.losses.insert(out.losses.end(), {epoch["train_loss"], epoch["train_accuracy"], epoch["test_loss"]});
         return out;
     };
     const Outcome plain = run(false), captured = run(true);
     CHECK(captured.weights == plain.weights);
-    CHECK(captured.seen == plain.seen);
+    CHECK(captured.recorded_gradients == plain.recorded_gradients);
     CHECK(captured.losses == plain.losses);
     CHECK(captured.random.offset == plain.random.offset);
 }
@@ -278,7 +280,7 @@ TEST_CASE("trainer: replayed steps do not call the model, except for two capture
         Counting model;
         optim::SGD optimizer(model.parameters(), {.lr = 0.1});
         train::Trainer trainer(model, optimizer);
-        auto options = quiet(4);
+        auto options = quiet_options(4);
         options.capture = record;
         trainer.fit(train_set, options);
         CHECK(model.calls == (record ? 2 + 3 + 4 : 4 * 13));
@@ -293,7 +295,7 @@ TEST_CASE("trainer: after the first epoch a step creates no buffer and waits onl
         void after_step(train::Trainer&) override { at_step.push_back(test::opencl_calls()); }
     };
     const auto counts = std::make_shared<Counts>();
-    setup.trainer.fit(train_set, quiet(3, {counts}));
+    setup.trainer.fit(train_set, quiet_options(3, {counts}));
     REQUIRE(counts->at_step.size() == 300);
     const auto &start = counts->at_step[101], &end = counts->at_step[198];  // in the second epoch
     CHECK(end.create_buffer == start.create_buffer);

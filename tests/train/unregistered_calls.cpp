@@ -41,10 +41,10 @@ struct Net : nn::Layer {
 };
 
 /// A network next to one that is trained separately.
-struct Beside : nn::Layer {
-    explicit Beside(nn::Layer& other) : other_(other) {}
-    nn::Linear& own = add("own", nn::Linear(4, 3));
-    Tensor forward(Tensor x) override { return own(x) + other_(x); }
+struct CallsOther : nn::Layer {
+    explicit CallsOther(nn::Layer& other) : other_(other) {}
+    nn::Linear& linear = add("own", nn::Linear(4, 3));
+    Tensor forward(Tensor x) override { return linear(x) + other_(x); }
     nn::Layer& other_;
 };
 
@@ -76,11 +76,11 @@ TEST_CASE("unregistered calls: fit accepts frozen networks, and all modules that
     nn::Sequential frozen(nn::Linear(4, 3), nn::Dropout(0.5));
     frozen.eval();
     for (Tensor& parameter : frozen.parameters()) parameter.set_requires_grad(false);
-    Beside teacher(frozen);
+    CallsOther teacher(frozen);
     CHECK_NOTHROW(fit(teacher));
 
     nn::Sequential first(nn::Linear(4, 3));
-    Beside second(first);
+    CallsOther second(first);
     CHECK_THROWS_AS(fit(second), ValueError);
     optim::SGD first_optimizer(first.parameters(), {.lr = 0.1}), second_optimizer(second.parameters(), {.lr = 0.1});
     train::Trainer trainer({.modules = {{"first", first}, {"second", second}},

@@ -39,15 +39,15 @@ struct Options {
     // Internal options of the child processes, and of tests.
     std::string section, fault;
     std::size_t first = 0;
-    doctor::Part part;
+    doctor::Shard shard;
     bool own_style = false;
 };
 
 /// Environment variables that may change the result.
 Json settings() {
     Json found = Json::object();
-    for (char** one = environ; *one != nullptr; ++one) {
-        const std::string_view text(*one);
+    for (char** variable = environ; *variable != nullptr; ++variable) {
+        const std::string_view text(*variable);
         const std::size_t equals = text.find('=');
         for (const std::string_view prefix : {"DECLIVITY_", "OCL_", "POCL_", "RUSTICL_", "CL_CONFIG_"})
             if (equals != std::string_view::npos && text.starts_with(prefix))
@@ -79,9 +79,9 @@ void print(const SectionReport& report, bool all) {
     for (const Json& finding : report.findings)
         if (is(finding, Status::fact)) width = std::max(width, finding.at("name").get<std::string>().size());
     // Findings with the same text are printed once.
-    std::map<std::pair<std::string, std::string>, std::vector<std::string>> alike;
+    std::map<std::pair<std::string, std::string>, std::vector<std::string>> names_by_text;
     for (const Json& finding : report.findings)
-        alike[{finding.at("status").get<std::string>(), text_of(finding)}].push_back(
+        names_by_text[{finding.at("status").get<std::string>(), text_of(finding)}].push_back(
             finding.at("name").get<std::string>());
     for (const Json& json : report.findings) {
         const auto name = json.at("name").get<std::string>(), status = json.at("status").get<std::string>();
@@ -90,11 +90,11 @@ void print(const SectionReport& report, bool all) {
         } else if (is(json, Status::right)) {
             if (all) fmt::print("  right    {}\n", name);
         } else {
-            auto& names = alike[{status, text_of(json)}];
+            auto& names = names_by_text[{status, text_of(json)}];
             if (names.empty()) continue;
             fmt::print("  {:<8} {}: {}\n", is(json, Status::wrong) ? "WRONG" : status, name, indented(text_of(json)));
-            constexpr std::size_t most = 8;
-            const std::size_t shown = all ? names.size() : std::min(names.size(), most + 1);
+            constexpr std::size_t max_names = 8;
+            const std::size_t shown = all ? names.size() : std::min(names.size(), max_names + 1);
             if (names.size() > 1)
                 fmt::print("           the same: {}{}\n",
                            fmt::join(names.begin() + 1, names.begin() + static_cast<std::ptrdiff_t>(shown), "; "),
@@ -124,12 +124,12 @@ struct Verdict {
 Verdict judge(const std::vector<SectionReport>& reports, bool partial) {
     Verdict out;
     int right = 0, wrong = 0;
-    std::vector<std::string> where, avoided;
+    std::vector<std::string> wrong_sections, avoided;
     for (const SectionReport& report : reports) {
         right += report.count(Status::right);
-        const int here = report.count(Status::wrong);
-        wrong += here;
-        if (here > 0) where.emplace_back(report.section->name);
+        const int wrong_count = report.count(Status::wrong);
+        wrong += wrong_count;
+        if (wrong_count > 0) wrong_sections.emplace_back(report.section->name);
         for (const Json& finding : report.findings)
             if (is(finding, Status::avoided)) avoided.push_back(finding.at("name").get<std::string>());
     }
@@ -140,14 +140,14 @@ Verdict judge(const std::vector<SectionReport>& reports, bool partial) {
     else
         out.verdict =
             fmt::format("{} of {} checks are wrong, in: {}. Do not trust what Declivity computes on this device.",
-                        wrong, right + wrong, fmt::join(where, ", "));
-    constexpr std::size_t most = 12;  // the sections above list the rest
+                        wrong, right + wrong, fmt::join(wrong_sections, ", "));
+    constexpr std::size_t max_listed = 12;  // the sections above list the rest
     if (!avoided.empty())
-        out.avoided =
-            fmt::format("Wrong but harmless, since the library avoids or does not use it: {}{}.",
-                        fmt::join(avoided.begin(),
-                                  avoided.begin() + static_cast<std::ptrdiff_t>(std::min(avoided.size(), most)), "; "),
-                        avoided.size() > most ? fmt::format("; and {} more", avoided.size() - most) : "");
+        out.avoided = fmt::format(
+            "Wrong but harmless, since the library avoids or does not use it: {}{}.",
+            fmt::join(avoided.begin(),
+                      avoided.begin() + static_cast<std::ptrdiff_t>(std::min(avoided.size(), max_listed)), "; "),
+            avoided.size() > max_listed ? fmt::format("; and {} more", avoided.size() - max_listed) : "");
     if (wrong > 0) {
         out.code = kSomethingWrong;
         out.what_to_do =
@@ -181,12 +181,12 @@ void print_json(const std::vector<SectionReport>& reports, const Verdict& verdic
              {"settings", settings()},
              {"sections", Json::array()}};
     for (const SectionReport& report : reports) {
-        Json one{{"name", report.section->name}, {"seconds", std::round(report.seconds * 1000) / 1000}};
+        Json entry{{"name", report.section->name}, {"seconds", std::round(report.seconds * 1000) / 1000}};
         for (const Status status : {Status::right, Status::wrong, Status::avoided, Status::skipped})
-            one[std::string(name_of(status))] = report.count(status);
-        one["findings"] = report.findings;
-        if (!report.printed.empty()) one["printed"] = report.printed;
-        out["sections"].push_back(one);
+            entry[std::string(name_of(status))] = report.count(status);
+        entry["findings"] = report.findings;
+        if (!report.printed.empty()) entry["printed"] = report.printed;
+        out["sections"].push_back(entry);
     }
     out["verdict"] = verdict.verdict;
     out["avoided"] = verdict.avoided;
@@ -208,7 +208,7 @@ int run(const Options& options) {
             throw ValueError(fmt::format("doctor: expected a section, got \"{}\"", options.section));
         const std::size_t at = options.fault.find('@');  // such as "crash@atomics"
         return run_here(
-            *found, options.first, options.part, options.checks, options.own_style,
+            *found, options.first, options.shard, options.checks, options.own_style,
             at != std::string::npos && options.fault.substr(at + 1) == found->name ? options.fault.substr(0, at) : "");
     }
     // The child processes inherit the environment. This process makes no OpenCL calls.
@@ -285,8 +285,8 @@ std::function<int()> add_doctor(CLI::App& app) {
         ->check(CLI::Range(1, 64))
         ->capture_default_str();
     doctor->add_option("--section", options->section)->group("");
-    doctor->add_option("--part", options->part.number)->group("");
-    doctor->add_option("--parts", options->part.of)->group("");
+    doctor->add_option("--part", options->shard.index)->group("");
+    doctor->add_option("--parts", options->shard.count)->group("");
     doctor->add_option("--first", options->first)->group("");
     doctor->add_flag("--own-form", options->own_style)->group("");
     doctor->add_option("--fault", options->fault)->group("");

@@ -56,17 +56,17 @@ struct Padded {
 
 using Written = std::vector<std::int64_t>;
 
-std::string writes(const Device& device, const char* name, const Written& wanted,
+std::string writes(const Device& device, const char* name, const Written& expected,
                    const std::function<void(const Kernel&, const BufferArgument&)>& run) {
     const Kernel kernel(device, {"doctor_arguments.cl", fmt::format("doctor_{}", name)});
-    const Buffer out(device, wanted.size() * sizeof(std::int64_t));
+    const Buffer out(device, expected.size() * sizeof(std::int64_t));
     run(kernel, argument<std::int64_t>(out));
-    return first_difference(to_host<std::int64_t>(out, wanted.size()), wanted);
+    return first_difference(to_host<std::int64_t>(out, expected.size()), expected);
 }
 
-void check_written(Examination& e, const Device& device, const char* what, const char* name, const Written& wanted,
-                   const std::function<void(const Kernel&, const BufferArgument&)>& run) {
-    e.check(what, [&] { return writes(device, name, wanted, run); });
+void check_written(Examination& e, const Device& device, const char* check_name, const char* name,
+                   const Written& expected, const std::function<void(const Kernel&, const BufferArgument&)>& run) {
+    e.check(check_name, [&] { return writes(device, name, expected, run); });
 }
 
 constexpr Odd kOdd{-1, 20000000, 3};
@@ -98,33 +98,33 @@ void examine_larger_structs(Examination& e, const Device& device) {
                         {{{1, 2, 3}, 4}, {{5, 6, 7}, 8}, {{9, 10, 11}, 12}},
                         {13, 14, 15, 16, 17, 18, 19, 20},
                         std::int64_t{21} << 33};
-    Written of_nested{nested.first};
-    for (std::int64_t i = 1; i <= 20; ++i) of_nested.push_back(i);
-    for (const std::int64_t one : {nested.last, std::int64_t{kOdd.a}, std::int64_t{kOdd.b}, std::int64_t{kOdd.c}})
-        of_nested.push_back(one);
-    check_written(e, device, "structs in a struct, and a second struct behind local memory", "nested", of_nested,
+    Written expected_nested{nested.first};
+    for (std::int64_t i = 1; i <= 20; ++i) expected_nested.push_back(i);
+    for (const std::int64_t value : {nested.last, std::int64_t{kOdd.a}, std::int64_t{kOdd.b}, std::int64_t{kOdd.c}})
+        expected_nested.push_back(value);
+    check_written(e, device, "structs in a struct, and a second struct behind local memory", "nested", expected_nested,
                   [&](const Kernel& k, const BufferArgument& out) {
                       launch(k, {{1}}, {nested, LocalMemory{16}, kOdd, out});
                   });
     Large large{};
-    Written of_large;
+    Written expected_large;
     for (std::int32_t i = 0; i < 251; ++i) large.values[i] = i * i - 1000;
-    of_large.push_back(large.values[0]);
-    of_large.insert(of_large.end(), large.values + 100, large.values + 200);
-    of_large.push_back(large.values[250]);
-    of_large.push_back(static_cast<std::int64_t>(large.last = -12345));
-    check_written(e, device, "a struct of 1008 bytes", "large", of_large,
+    expected_large.push_back(large.values[0]);
+    expected_large.insert(expected_large.end(), large.values + 100, large.values + 200);
+    expected_large.push_back(large.values[250]);
+    expected_large.push_back(static_cast<std::int64_t>(large.last = -12345));
+    check_written(e, device, "a struct of 1008 bytes", "large", expected_large,
                   [&](const Kernel& k, const BufferArgument& out) {
                       launch(k, {{1}}, {large, out});
                   });
 }
 
 void examine_many_numbers(Examination& e, const Device& device) {
-    Written many;
-    for (std::int64_t i = 0; i < 126; ++i) many.push_back((i - 60) << (i % 50));
-    check_written(e, device, "126 numbers of 8 bytes, 1024 bytes with memory and offset", "many", many,
+    Written expected_numbers;
+    for (std::int64_t i = 0; i < 126; ++i) expected_numbers.push_back((i - 60) << (i % 50));
+    check_written(e, device, "126 numbers of 8 bytes, 1024 bytes with memory and offset", "many", expected_numbers,
                   [&](const Kernel& k, const BufferArgument& out) {
-                      std::vector<Argument> arguments(many.begin(), many.end());
+                      std::vector<Argument> arguments(expected_numbers.begin(), expected_numbers.end());
                       arguments.emplace_back(out);
                       launch(k, {{1}}, arguments);
                   });

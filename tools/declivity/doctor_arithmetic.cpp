@@ -62,32 +62,32 @@ std::array<std::vector<T>, 3> operands() {
 
 /// Exactly rounded results must be equal, except where denormals are involved.
 template <class T, class Host, class... Lists>
-std::string exactly(const Kernel& of, Host&& host, const Lists&... in) {
-    auto got = apply<T>(of, in...);
-    std::vector<T> wanted;
+std::string exactly(const Kernel& kernel, Host&& host, const Lists&... in) {
+    auto got = apply<T>(kernel, in...);
+    std::vector<T> expected;
     for (std::size_t i = 0; i < got.size(); ++i) {
-        wanted.push_back(host(in[i]...));
-        bool flushes = (denormal(in[i]) || ...) || denormal(wanted[i]);
+        expected.push_back(host(in[i]...));
+        bool flushes = (denormal(in[i]) || ...) || denormal(expected[i]);
         // Rounded up from below the smallest normal number.
-        flushes = flushes || std::abs(wanted[i]) == std::numeric_limits<T>::min();
-        if (flushes || (std::isnan(wanted[i]) && std::isnan(got[i]))) got[i] = wanted[i] = 0;
-        else if (wanted[i] == 0 && got[i] == 0) got[i] = wanted[i];  // the sign of zero is checked separately
+        flushes = flushes || std::abs(expected[i]) == std::numeric_limits<T>::min();
+        if (flushes || (std::isnan(expected[i]) && std::isnan(got[i]))) got[i] = expected[i] = 0;
+        else if (expected[i] == 0 && got[i] == 0) got[i] = expected[i];  // the sign of zero is checked separately
     }
-    return first_difference(got, wanted, said(in...));
+    return first_difference(got, expected, describe_inputs(in...));
 }
 
 /// Largest error in ulps, except where denormals are involved.
 template <class T, class Host, class... Lists>
-double worst_ulps(const Kernel& of, Host&& host, const Lists&... in) {
-    const auto got = apply<T>(of, in...);
+double worst_ulps(const Kernel& kernel, Host&& host, const Lists&... in) {
+    const auto got = apply<T>(kernel, in...);
     double worst = 0;
     for (std::size_t i = 0; i < got.size(); ++i) {
-        const double wanted = host(static_cast<double>(in[i])...);
-        if ((denormal(in[i]) || ...) || std::abs(wanted) < 4 * static_cast<double>(std::numeric_limits<T>::min()))
+        const double expected = host(static_cast<double>(in[i])...);
+        if ((denormal(in[i]) || ...) || std::abs(expected) < 4 * static_cast<double>(std::numeric_limits<T>::min()))
             continue;
         // Some devices divide by multiplying with a reciprocal, which may underflow.
         if (((std::abs(in[i]) > std::numeric_limits<T>::max() / 8 && !std::isinf(in[i])) || ...)) continue;
-        worst = std::max(worst, reference::math_error(got[i], wanted, 0));
+        worst = std::max(worst, reference::math_error(got[i], expected, 0));
     }
     return worst;
 }
@@ -108,32 +108,33 @@ std::string sums_and_products(const Device& device, const Floats& x, const Float
 
 Fact multiply_add(const Device& device, const char* kernel, const Floats& x, const Floats& y, const Floats& z) {
     const auto got = apply<float>(arithmetic_kernel(device, kernel), x, y, z);
-    int fused = 0, apart = 0;
+    int fused = 0, separate = 0;
     for (std::size_t i = 0; i < x.size(); ++i) {
         const volatile float product = static_cast<float>(double{x[i]} * double{y[i]});
-        const float two = product + z[i], one = std::fma(x[i], y[i], z[i]);
-        if (denormal(x[i]) || denormal(y[i]) || denormal(z[i]) || denormal(one) || denormal(two) || same(one, two))
+        const float separate_result = product + z[i], fused_result = std::fma(x[i], y[i], z[i]);
+        if (denormal(x[i]) || denormal(y[i]) || denormal(z[i]) || denormal(fused_result) || denormal(separate_result) ||
+            same(fused_result, separate_result))
             continue;
-        fused += same(got[i], one) ? 1 : 0;
-        apart += same(got[i], two) ? 1 : 0;
+        fused += same(got[i], fused_result) ? 1 : 0;
+        separate += same(got[i], separate_result) ? 1 : 0;
     }
-    return Fact{fused > 0 && apart > 0 ? "inconsistently fused"
-                : fused > 0            ? "fused by the compiler"
-                                       : "not fused",
-                {{"fused", fused}, {"apart", apart}}};
+    return Fact{fused > 0 && separate > 0 ? "inconsistently fused"
+                : fused > 0               ? "fused by the compiler"
+                                          : "not fused",
+                {{"fused", fused}, {"apart", separate}}};
 }
 
 std::string comparisons(const Device& device, const Floats& x, const Floats& y) {
-    std::vector<int> wanted;
+    std::vector<int> expected;
     auto a = x, b = y;
     for (std::size_t i = 0; i < a.size(); ++i) {
         if (denormal(a[i])) a[i] = 0;
         if (denormal(b[i])) b[i] = 0;
         const float p = a[i], q = b[i];
-        wanted.push_back((p < q ? 1 : 0) + (p <= q ? 2 : 0) + (p > q ? 4 : 0) + (p >= q ? 8 : 0) + (p == q ? 16 : 0) +
-                         (p != q ? 32 : 0));
+        expected.push_back((p < q ? 1 : 0) + (p <= q ? 2 : 0) + (p > q ? 4 : 0) + (p >= q ? 8 : 0) + (p == q ? 16 : 0) +
+                           (p != q ? 32 : 0));
     }
-    return first_difference(apply<int>(arithmetic_kernel(device, "compare"), a, b), wanted, said(a, b));
+    return first_difference(apply<int>(arithmetic_kernel(device, "compare"), a, b), expected, describe_inputs(a, b));
 }
 
 std::string roundings(const Device& device, const Floats& x) {
@@ -151,16 +152,16 @@ std::string roundings(const Device& device, const Floats& x) {
 }
 
 std::string copied_bits(const Device& device) {
-    auto wanted = any_bits<float>(kNumbers, 9);
-    for (float& value : wanted)
+    auto expected = any_bits<float>(kNumbers, 9);
+    for (float& value : expected)
         if (std::isnan(value)) value = 1;
     std::vector<std::uint32_t> bits;
-    for (const float value : wanted) bits.push_back(std::bit_cast<std::uint32_t>(value));
-    const auto copies = apply<float>(arithmetic_kernel(device, "copy"), wanted);
+    for (const float value : expected) bits.push_back(std::bit_cast<std::uint32_t>(value));
+    const auto copies = apply<float>(arithmetic_kernel(device, "copy"), expected);
     std::vector<std::uint32_t> copied;
     for (const float copy : copies) copied.push_back(std::bit_cast<std::uint32_t>(copy));
     const std::string wrong = first_difference(copied, bits);
-    return wrong.empty() ? first_difference(apply<std::uint32_t>(arithmetic_kernel(device, "bits"), wanted), bits)
+    return wrong.empty() ? first_difference(apply<std::uint32_t>(arithmetic_kernel(device, "bits"), expected), bits)
                          : wrong;
 }
 
@@ -174,7 +175,7 @@ Fact denormals(const Device& device) {
 }
 
 std::string vectors(const Device& device) {
-    std::vector<float> a, b, wanted;
+    std::vector<float> a, b, expected;
     std::mt19937 engine(5);
     for (std::size_t i = 0; i < 1024; ++i)
         a.push_back(static_cast<float>(engine() % 200) - 100), b.push_back(static_cast<float>(engine() % 200) - 100);
@@ -183,12 +184,12 @@ std::string vectors(const Device& device) {
         for (std::size_t k = 0; k < 16; ++k) r[k] = a[i + k] < b[i + k] ? a[i + k] * b[i + k] + 1 : a[i + k] - b[i + k];
         const std::array<float, 4> mixed{a[i], b[i + 1], a[i + 15], b[i + 14]};
         for (std::size_t k = 0; k < 4; ++k) r[2 * k] += mixed[3 - k];
-        wanted.insert(wanted.end(), r.begin(), r.end());
+        expected.insert(expected.end(), r.begin(), r.end());
     }
     const Buffer left = to_device(device, a), right = to_device(device, b), out(device, a.size() * 4);
     launch(arithmetic_kernel(device, "vectors"), {{a.size() / 16}},
            {argument<float>(left), argument<float>(right), argument<float>(out)});
-    return first_difference(to_host<float>(out, a.size()), wanted);
+    return first_difference(to_host<float>(out, a.size()), expected);
 }
 
 void examine_floats(Examination& e, const Device& device) {
@@ -234,9 +235,10 @@ void examine_floats(Examination& e, const Device& device) {
     e.check("f32: rint, floor, ceil, trunc", [&] { return roundings(device, x); });
     e.check("f32: signs of zeros", [&] {
         const std::vector<float> a{0.0F, -0.0F, 0.0F, -0.0F, -1, 1}, b{1, 1, -1, -1, 0.0F, -0.0F};
-        std::vector<float> wanted;
-        for (std::size_t i = 0; i < a.size(); ++i) wanted.push_back(a[i] * b[i]);
-        return first_difference(apply<float>(arithmetic_kernel(device, "multiply"), a, b), wanted, said(a, b));
+        std::vector<float> expected;
+        for (std::size_t i = 0; i < a.size(); ++i) expected.push_back(a[i] * b[i]);
+        return first_difference(apply<float>(arithmetic_kernel(device, "multiply"), a, b), expected,
+                                describe_inputs(a, b));
     });
     e.check("f32: elements are copied bit for bit", [&] { return copied_bits(device); });
     e.fact("f32: denormals", [&] { return denormals(device); });
@@ -291,7 +293,7 @@ void examine_arithmetic(Examination& e) {
     const Device device = e.device();
     examine_floats(e, device);
     examine_conversions(e, device);
-    examine_halves(e, device);
+    examine_reduced_precision(e, device);
     examine_doubles(e, device);
 }
 

@@ -26,10 +26,10 @@ inline Kernel arithmetic_kernel(const Device& device, const std::string& name) {
 }
 
 template <class Out, class In, class Host>
-std::string converts(const Kernel& of, const std::vector<In>& in, Host&& host) {
-    std::vector<Out> wanted;
-    for (const In x : in) wanted.push_back(host(x));
-    return first_difference(apply<Out>(of, in), wanted, said(in));
+std::string converts(const Kernel& kernel, const std::vector<In>& in, Host&& host) {
+    std::vector<Out> expected;
+    for (const In x : in) expected.push_back(host(x));
+    return first_difference(apply<Out>(kernel, in), expected, describe_inputs(in));
 }
 
 template <class Whole, class Real>
@@ -42,6 +42,6 @@ Whole saturated(Real x) {
 }
 
 void examine_conversions(Examination& examination, const Device& device);
-void examine_halves(Examination& examination, const Device& device);
+void examine_reduced_precision(Examination& examination, const Device& device);
 
 }  // namespace declivity::tools::doctor

@@ -50,10 +50,10 @@ double timed(const Device& device, const std::function<void()>& call) {
     };
     round(1);  // warm-up: compiles
     int calls = 1;
-    double once = round(1), all = 0;
-    while (once < kMin && calls < 1 << 16) {
-        calls = std::max(calls + 1, static_cast<int>(calls * std::min(8.0, 1.2 * kMin / std::max(once, 1e-9))));
-        once = round(calls);
+    double first_time = round(1), all = 0;
+    while (first_time < kMin && calls < 1 << 16) {
+        calls = std::max(calls + 1, static_cast<int>(calls * std::min(8.0, 1.2 * kMin / std::max(first_time, 1e-9))));
+        first_time = round(calls);
     }
     std::vector<double> times;
     for (int i = 0; i < kRounds && (i < 3 || all < kMax); ++i) {
@@ -70,7 +70,7 @@ struct Rates {
     /// Adds a row: GFLOP/s, or GB/s without FLOPs, and the percentage of the compute or memory peak, whichever is
     /// larger.
     void add(Examination& e, const std::string& name, double flops, double bytes, const std::function<void()>& call,
-             const std::string& by = {}) const {
+             const std::string& method = {}) const {
         e.fact(name, [&] {
             const double time = timed(device, call);
             const bool computes = flops > 0;
@@ -83,10 +83,10 @@ struct Rates {
                          {computes ? "GFLOP/s" : "GB/s", rate * 1e-9},
                          {"percent", std::max(compute, memory)},
                          {"of", compute > memory ? "compute" : "memory"}};
-            if (!by.empty()) metrics["strategy"] = by;
+            if (!method.empty()) metrics["strategy"] = method;
             return Fact{fmt::format("{:8.1f} {}  {:5.1f} % of {}{}{}", rate * 1e-9, computes ? "GFLOP/s" : "GB/s   ",
                                     std::max(compute, memory), compute > memory ? "compute" : "memory",
-                                    by.empty() ? "" : "  ", by),
+                                    method.empty() ? "" : "  ", method),
                         metrics};
         });
     }
@@ -148,12 +148,12 @@ void measure_products(Examination& e, const Rates& rates) {
         const ops::MatmulProblem problem = ops::matmul_problem(left, right);
         if (!clblast.is_applicable(problem, rates.device) || (last_rate > 0 && flops / last_rate > 3)) continue;
         const auto multiply = [&] { clblast.run(problem, {left, right, to}); };
-        const auto once = [&] {
+        const auto first_time = [&] {
             multiply();
             rates.device.synchronize();
         };
-        once();  // warm-up: compiles
-        last_rate = flops / seconds(once);
+        first_time();  // warm-up: compiles
+        last_rate = flops / seconds(first_time);
         rates.add(e, fmt::format("product {0} x {0} x {0}, CLBlast", size), flops, bytes, multiply, "clblast");
     }
 }
@@ -202,19 +202,19 @@ void measure_convolutions(Examination& e, const Rates& rates) {
 void measure_memory(Examination& e, const Rates& rates) {
     const auto count = static_cast<std::int64_t>(
         std::clamp<std::uint64_t>(rates.device.info().max_allocation / 32, 1 << 18, 1 << 24));  // 64 MiB of floats
-    const double each = 4.0 * static_cast<double>(count);
+    const double bytes = 4.0 * static_cast<double>(count);
     const Tensor a = uniform({count}), b = uniform({count});
     const ops::View x = a.view(), y = b.view(), out = ops::View::make(rates.device, DType::f32, {count});
     const auto evaluate = [&](ops::Function function, std::vector<ops::Expression> inputs) {
         ops::evaluate(ops::Expression::apply(function, inputs), out);
     };
-    rates.add(e, "copy", 0, 2 * each, [&] { ops::copy(x, out); });
-    rates.add(e, "relu", 0, 2 * each, [&] { evaluate(ops::Function::relu, {x}); });
-    rates.add(e, "gelu", 0, 2 * each, [&] { evaluate(ops::Function::gelu, {x}); });
-    rates.add(e, "a + b", 0, 3 * each, [&] { evaluate(ops::Function::add, {x, y}); });
-    rates.add(e, "sum of all", 0, each, [&] { (void)ops::reduce(ops::Reduce::sum, x, {}, false); });
+    rates.add(e, "copy", 0, 2 * bytes, [&] { ops::copy(x, out); });
+    rates.add(e, "relu", 0, 2 * bytes, [&] { evaluate(ops::Function::relu, {x}); });
+    rates.add(e, "gelu", 0, 2 * bytes, [&] { evaluate(ops::Function::gelu, {x}); });
+    rates.add(e, "a + b", 0, 3 * bytes, [&] { evaluate(ops::Function::add, {x, y}); });
+    rates.add(e, "sum of all", 0, bytes, [&] { (void)ops::reduce(ops::Reduce::sum, x, {}, false); });
     const ops::View rows = ops::reshaped(x, {count / 1024, 1024});
-    rates.add(e, "sums of rows of 1024", 0, each, [&] { (void)ops::reduce(ops::Reduce::sum, rows, {1}, false); });
+    rates.add(e, "sums of rows of 1024", 0, bytes, [&] { (void)ops::reduce(ops::Reduce::sum, rows, {1}, false); });
 }
 
 }  // namespace

@@ -13,21 +13,23 @@
 namespace declivity::tools::doctor {
 namespace {
 
-std::string floats_to_ints(const Device& device, const std::vector<float>& floats, const std::vector<float>& wide) {
+std::string floats_to_ints(const Device& device, const std::vector<float>& floats,
+                           const std::vector<float>& f32_range) {
     std::string wrong =
         converts<int>(arithmetic_kernel(device, "float_to_int"), floats, [](float x) { return static_cast<int>(x); });
     if (wrong.empty())
-        wrong = converts<int>(arithmetic_kernel(device, "float_to_int_saturated"), wide,
+        wrong = converts<int>(arithmetic_kernel(device, "float_to_int_saturated"), f32_range,
                               [](float x) { return saturated<int>(double{x}); });
-    return wrong.empty() ? converts<int>(arithmetic_kernel(device, "float_to_int_nearest"), wide,
+    return wrong.empty() ? converts<int>(arithmetic_kernel(device, "float_to_int_nearest"), f32_range,
                                          [](float x) { return saturated<int>(std::nearbyint(double{x})); })
                          : wrong;
 }
 
-std::string floats_to_longs(const Device& device, const std::vector<float>& floats, const std::vector<float>& wide) {
+std::string floats_to_longs(const Device& device, const std::vector<float>& floats,
+                            const std::vector<float>& f32_range) {
     const std::string wrong = converts<std::int64_t>(arithmetic_kernel(device, "float_to_long"), floats,
                                                      [](float x) { return static_cast<std::int64_t>(x); });
-    return wrong.empty() ? converts<std::int64_t>(arithmetic_kernel(device, "float_to_long_saturated"), wide,
+    return wrong.empty() ? converts<std::int64_t>(arithmetic_kernel(device, "float_to_long_saturated"), f32_range,
                                                   [](float x) { return saturated<std::int64_t>(x); })
                          : wrong;
 }
@@ -78,9 +80,9 @@ std::string int_arithmetic(const Device& device, const std::vector<int>& ints) {
         if (b[i] == 0 || b[i] == -1) b[i] = 7;
     }
     const auto pairs = [&](const char* name, auto host) {
-        std::vector<int> wanted;
-        for (std::size_t i = 0; i < a.size(); ++i) wanted.push_back(host(a[i], b[i]));
-        return first_difference(apply<int>(arithmetic_kernel(device, name), a, b), wanted, said(a, b));
+        std::vector<int> expected;
+        for (std::size_t i = 0; i < a.size(); ++i) expected.push_back(host(a[i], b[i]));
+        return first_difference(apply<int>(arithmetic_kernel(device, name), a, b), expected, describe_inputs(a, b));
     };
     std::string wrong = pairs("int_divide", [](int x, int y) { return x / y; });
     if (wrong.empty()) wrong = pairs("int_remainder", [](int x, int y) { return x % y; });
@@ -106,9 +108,9 @@ std::string long_arithmetic(const Device& device, const std::vector<std::int64_t
         if (b[i] == 0 || b[i] == -1) b[i] = 11;
     }
     const auto pairs = [&]<class Out>(const char* name, Out, auto host) {
-        std::vector<Out> wanted;
-        for (std::size_t i = 0; i < a.size(); ++i) wanted.push_back(host(a[i], b[i]));
-        return first_difference(apply<Out>(arithmetic_kernel(device, name), a, b), wanted, said(a, b));
+        std::vector<Out> expected;
+        for (std::size_t i = 0; i < a.size(); ++i) expected.push_back(host(a[i], b[i]));
+        return first_difference(apply<Out>(arithmetic_kernel(device, name), a, b), expected, describe_inputs(a, b));
     };
     const auto u = [](std::int64_t x) { return static_cast<std::uint64_t>(x); };
     std::string wrong = pairs("long_divide", std::int64_t{}, [](std::int64_t x, std::int64_t y) { return x / y; });
@@ -139,16 +141,16 @@ std::vector<int> some_ints() {
 
 std::vector<std::int64_t> some_longs() {
     auto longs = any_bits<std::int64_t>(kNumbers, 4);
-    for (const std::int64_t one :
+    for (const std::int64_t value :
          {std::int64_t{0}, std::int64_t{1} << 53, (std::int64_t{1} << 53) + 1, (std::int64_t{1} << 40) + (1 << 16),
           (std::int64_t{1} << 40) + (1 << 16) + 1, INT64_MAX, INT64_MIN, std::int64_t{16777217}})
-        longs.push_back(one);
+        longs.push_back(value);
     for (std::size_t i = 0; i < 256; ++i) longs.push_back(longs[i] >> (i % 60));
     return longs;
 }
 
 /// Numbers that are exact in f16, and at and next to the midpoint of two neighbours.
-std::vector<float> around_halves() {
+std::vector<float> rounding_ties() {
     std::vector<float> out;
     for (std::uint32_t bits = 0; bits < 0x7c00; bits += bits < 0x0410 || bits > 0x7bf0 ? 1 : 7) {
         float16 low, high;
@@ -167,17 +169,17 @@ void examine_conversions(Examination& e, const Device& device) {
     const std::vector<float> floats{0,           -0.0F, 0.5F,   1.5F,     2.5F,       -0.5F,         -1.5F, -2.5F,
                                     0.49999997F, 3.99F, -3.99F, 127.5F,   254.5F,     255.5F,        256,   300,
                                     -300,        1e6F,  -1e6F,  16777215, 2147483520, -2147483648.0F};
-    auto wide = floats;
+    auto f32_range = floats;
     for (const float value : {2147483648.0F, -3e9F, 3e9F, 1e18F, -1e18F, 9.2233715e18F, 9.223372e18F, -9.223372e18F,
                               1e19F, -1e20F, INFINITY, -INFINITY, FLT_MAX})
-        wide.push_back(value);
+        f32_range.push_back(value);
     e.check("f32 to i32: towards zero, saturating, to nearest even",
-            [&] { return floats_to_ints(device, floats, wide); });
+            [&] { return floats_to_ints(device, floats, f32_range); });
     e.check("f32 to u8, saturating", [&] {
-        return converts<std::uint8_t>(arithmetic_kernel(device, "float_to_uchar_saturated"), wide,
+        return converts<std::uint8_t>(arithmetic_kernel(device, "float_to_uchar_saturated"), f32_range,
                                       [](float x) { return saturated<std::uint8_t>(double{x}); });
     });
-    e.check("f32 to i64: towards zero, saturating", [&] { return floats_to_longs(device, floats, wide); });
+    e.check("f32 to i64: towards zero, saturating", [&] { return floats_to_longs(device, floats, f32_range); });
     e.check_unused("NaN becomes 0 in saturating conversions", [&] { return saturated_nan(device); });
     const std::vector<int> ints = some_ints();
     e.check("i32 and u32 to f32, to nearest even", [&] { return ints_to_floats(device, ints); });
@@ -188,34 +190,34 @@ void examine_conversions(Examination& e, const Device& device) {
     e.check("i64: division, remainder, products, shifts, comparison", [&] { return long_arithmetic(device, longs); });
 }
 
-void examine_halves(Examination& e, const Device& device) {
+void examine_reduced_precision(Examination& e, const Device& device) {
     std::vector<std::uint16_t> all(65536);
     for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::uint16_t>(i);
-    const auto widened = [](std::uint16_t bits) {
+    const auto f16_to_f32 = [](std::uint16_t bits) {
         float16 half;
         half.bits = bits;
         return float{half};
     };
-    const auto narrowed = [](float x) { return float16(x).bits; };
+    const auto f32_to_f16 = [](float x) { return float16(x).bits; };
     // All NaNs compare equal.
-    const auto alike = [](std::vector<std::uint16_t> got, const std::vector<std::uint16_t>& wanted, int mantissa,
-                          const std::vector<float>& of) {
+    const auto check_equal = [](std::vector<std::uint16_t> got, const std::vector<std::uint16_t>& expected,
+                                int mantissa, const std::vector<float>& sources) {
         const std::uint16_t infinity = static_cast<std::uint16_t>(((1 << (15 - mantissa)) - 1) << mantissa);
         for (std::size_t i = 0; i < got.size(); ++i)
-            if ((got[i] & 0x7fff) > infinity && (wanted[i] & 0x7fff) > infinity) got[i] = wanted[i];
-        return first_difference(got, wanted, said(of));
+            if ((got[i] & 0x7fff) > infinity && (expected[i] & 0x7fff) > infinity) got[i] = expected[i];
+        return first_difference(got, expected, describe_inputs(sources));
     };
-    const auto numbers = around_halves();
+    const auto ties = rounding_ties();
     std::vector<std::uint16_t> rounded;
-    for (const float number : numbers) rounded.push_back(narrowed(number));
+    for (const float number : ties) rounded.push_back(f32_to_f16(number));
     e.check(
         "f16 in integer arithmetic, as the library loads and rounds it: all 65536 values, ties, numbers too large and "
         "too "
         "small",
         [&] {
-            const std::string wrong = converts<float>(arithmetic_kernel(device, "from_f16"), all, widened);
+            const std::string wrong = converts<float>(arithmetic_kernel(device, "from_f16"), all, f16_to_f32);
             return wrong.empty()
-                       ? alike(apply<std::uint16_t>(arithmetic_kernel(device, "to_f16"), numbers), rounded, 10, numbers)
+                       ? check_equal(apply<std::uint16_t>(arithmetic_kernel(device, "to_f16"), ties), rounded, 10, ties)
                        : wrong;
         });
     e.check("bf16 by shifts: all 65536 values, ties", [&] {
@@ -229,14 +231,14 @@ void examine_halves(Examination& e, const Device& device) {
         for (std::size_t i = 0; i < 1024; ++i)
             floats.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(0x3f008000U + (i << 16))));
         std::erase_if(floats, [](float x) { return denormal(x); });
-        std::vector<std::uint16_t> wanted;
-        for (const float value : floats) wanted.push_back(bfloat16(value).bits);
-        return alike(apply<std::uint16_t>(arithmetic_kernel(device, "to_bf16"), floats), wanted, 7, floats);
+        std::vector<std::uint16_t> expected;
+        for (const float value : floats) expected.push_back(bfloat16(value).bits);
+        return check_equal(apply<std::uint16_t>(arithmetic_kernel(device, "to_bf16"), floats), expected, 7, floats);
     });
     e.check_unused("f16 by vload_half: all 65536 values",
-                   [&] { return converts<float>(arithmetic_kernel(device, "vload_half"), all, widened); });
+                   [&] { return converts<float>(arithmetic_kernel(device, "vload_half"), all, f16_to_f32); });
     e.check_unused("f16 by vstore_half: ties to even, numbers too large and too small", [&] {
-        return alike(apply<std::uint16_t>(arithmetic_kernel(device, "vstore_half"), numbers), rounded, 10, numbers);
+        return check_equal(apply<std::uint16_t>(arithmetic_kernel(device, "vstore_half"), ties), rounded, 10, ties);
     });
 }
 

@@ -61,7 +61,7 @@ std::string floats_of(cl_device_fp_config config) {
 
 std::string why_kernel_style(const DeviceInfo& info) {
     for (const char* variable : {"DECLIVITY_KERNEL_STYLE", "DECLIVITY_FAMILY"})
-        if (const char* named = std::getenv(variable); named != nullptr && *named != '\0')
+        if (const char* value = std::getenv(variable); value != nullptr && *value != '\0')
             return fmt::format("set by {}", variable);
     if (info.type == DeviceType::gpu) return "the device type is GPU";
     if (info.type == DeviceType::cpu)
@@ -133,15 +133,15 @@ void describe_extensions(Examination& e, const DeviceInfo& info) {
     const auto has = [&](std::string_view name) {
         return std::ranges::find(info.extensions, name) != info.extensions.end();
     };
-    std::string with, without;
+    std::string supported, unsupported;
     for (const char* name :
          {"cl_khr_fp64", "cl_khr_fp16", "cl_khr_int64_base_atomics", "cl_khr_subgroups", "cl_khr_subgroup_shuffle",
           "cl_intel_subgroups", "cl_khr_command_buffer", "cl_khr_integer_dot_product", "cl_khr_il_program"}) {
-        std::string& into = has(name) ? with : without;
-        into += fmt::format("{}{}", into.empty() ? "" : ", ", name);
+        std::string& list = has(name) ? supported : unsupported;
+        list += fmt::format("{}{}", list.empty() ? "" : ", ", name);
     }
-    e.fact("extensions", fmt::format("with {}; without {}", with.empty() ? "none of the relevant ones" : with,
-                                     without.empty() ? "none of the relevant ones" : without));
+    e.fact("extensions", fmt::format("with {}; without {}", supported.empty() ? "none of the relevant ones" : supported,
+                                     unsupported.empty() ? "none of the relevant ones" : unsupported));
 }
 
 /// The library's requirements.

@@ -18,10 +18,10 @@ void examine_faults(Examination& e) {
             has += fmt::format(
                 "{}: {}", off ? "DECLIVITY_WORKAROUNDS=0 disables the library's workaround" : "The library avoids it",
                 fault.avoided);
-        const auto found = [&] { return has_fault(device, fault) ? has : std::string(); };
+        const auto has_fault_text = [&] { return has_fault(device, fault) ? has : std::string(); };
         const std::string at_end = fault.may_crash ? has : "";
-        if (off || fault.avoided.empty()) e.check(std::string(fault.name), found, at_end);
-        else e.check_unused(std::string(fault.name), found, at_end);
+        if (off || fault.avoided.empty()) e.check(std::string(fault.name), has_fault_text, at_end);
+        else e.check_unused(std::string(fault.name), has_fault_text, at_end);
     }
 }
 

@@ -16,16 +16,16 @@ void examine_half(Examination& e) {
     const Device device = e.device();
     const bool reported = device.info().fp16;
     const auto examine = [&](const Kernel& kernel) {
-        std::vector<float> a, b, wanted;
+        std::vector<float> a, b, expected;
         std::mt19937 engine(11);
         for (int i = 0; i < 2048; ++i) {
             a.push_back(float16(static_cast<float>(engine() % 4096) / 64 - 32)),
                 b.push_back(float16(static_cast<float>(engine() % 4096) / 64 - 32));
-            wanted.push_back(float16(a.back() + b.back())), wanted.push_back(float16(a.back() * b.back()));
+            expected.push_back(float16(a.back() + b.back())), expected.push_back(float16(a.back() * b.back()));
         }
-        const Buffer as = to_device(device, a), bs = to_device(device, b), out(device, wanted.size() * sizeof(float));
+        const Buffer as = to_device(device, a), bs = to_device(device, b), out(device, expected.size() * sizeof(float));
         launch(kernel, {{a.size()}}, {argument<float>(as), argument<float>(bs), argument<float>(out)});
-        return first_difference(to_host<float>(out, wanted.size()), wanted);
+        return first_difference(to_host<float>(out, expected.size()), expected);
     };
     if (reported) {
         e.check_unused("cl_khr_fp16 is reported: sums and products in f16", [&] {

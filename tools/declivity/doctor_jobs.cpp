@@ -32,15 +32,15 @@ class Jobs {
 
     /// Runs the sections with these indices.
     /// @param jobs number of parallel processes
-    void run(const std::vector<std::size_t>& which, std::size_t jobs) {
+    void run(const std::vector<std::size_t>& indices, std::size_t jobs) {
         std::vector<Task> tasks;
-        for (const std::size_t at : which) {
+        for (const std::size_t at : indices) {
             const std::size_t parts = jobs > 1 ? sections_[at]->parts : 1;
             progress_[at] = {.parts = std::vector<SectionReport>(parts), .left = parts, .report = {}};
-            for (std::size_t part = 0; part < parts; ++part) tasks.push_back({at, {part, parts}});
+            for (std::size_t shard = 0; shard < parts; ++shard) tasks.push_back({at, {shard, parts}});
         }
         // Longest first, so that no long task is left at the end while cores are idle.
-        std::ranges::stable_sort(tasks, std::ranges::greater(), [](const Task& task) { return task.part.of; });
+        std::ranges::stable_sort(tasks, std::ranges::greater(), [](const Task& task) { return task.shard.count; });
         std::size_t next = 0;
         std::exception_ptr failure;
         const auto work = [&] {
@@ -68,23 +68,23 @@ class Jobs {
   private:
     struct Task {
         std::size_t section;
-        Part part;
+        Shard shard;
     };
 
     void run(const Task& task) {
         const Section& section = *sections_[task.section];
         SectionReport report =
-            run_apart(section, task.part, arguments_, silence_, [this, &section](const std::string& check) {
+            run_in_process(section, task.shard, arguments_, silence_, [this, &section](const std::string& check) {
                 const std::scoped_lock lock(mutex_);
                 begins_(section, check);
             });
         const std::scoped_lock lock(mutex_);
         Progress& progress = progress_[task.section];
-        progress.parts[task.part.number] = std::move(report);
+        progress.parts[task.shard.index] = std::move(report);
         if (--progress.left > 0) return;
         progress.report = merged(std::move(progress.parts));
-        for (; !stopped_ && told_ < progress_.size() && progress_[told_].report; ++told_)
-            stopped_ = !ended_(std::move(*progress_[told_].report));
+        for (; !stopped_ && reported_ < progress_.size() && progress_[reported_].report; ++reported_)
+            stopped_ = !ended_(std::move(*progress_[reported_].report));
     }
 
     const std::vector<const Section*>& sections_;
@@ -94,7 +94,7 @@ class Jobs {
     const std::function<bool(SectionReport report)>& ended_;
     std::mutex mutex_;
     std::vector<Progress> progress_;
-    std::size_t told_ = 0;
+    std::size_t reported_ = 0;
     bool stopped_ = false;
 };
 
@@ -110,13 +110,13 @@ void run_sections(const std::vector<const Section*>& sections, const std::vector
                   const std::function<void(const Section& section, const std::string& check)>& begins,
                   const std::function<bool(SectionReport report)>& ended) {
     Jobs all(sections, arguments, silence, begins, ended);
-    std::vector<std::size_t> alone, together, last;
+    std::vector<std::size_t> exclusive, parallel, last;
     for (std::size_t at = 0; at < sections.size(); ++at)
-        (sections[at]->bench ? last : sections[at]->alone ? alone : together).push_back(at);
+        (sections[at]->bench ? last : sections[at]->exclusive ? exclusive : parallel).push_back(at);
     // Sequentially: the first one determines whether there is a device.
-    for (const std::size_t at : alone)
+    for (const std::size_t at : exclusive)
         if (!all.stopped()) all.run({at}, 1);
-    if (!all.stopped()) all.run(together, jobs);
+    if (!all.stopped()) all.run(parallel, jobs);
     for (const std::size_t at : last)
         if (!all.stopped()) all.run({at}, 1);
 }

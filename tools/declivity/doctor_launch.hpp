@@ -55,32 +55,32 @@ inline bool same(double a, double b) {
 }
 
 /// Returns an empty string if all elements are equal; NaN equals NaN.
-/// @param of describes the operands of the i-th element
-template <class T, class Of>
-std::string first_difference(const std::vector<T>& got, const std::vector<T>& wanted, Of&& of) {
+/// @param describe describes the operands of the i-th element
+template <class T, class Describe>
+std::string first_difference(const std::vector<T>& got, const std::vector<T>& expected, Describe&& describe) {
     std::size_t wrong = 0, first = 0;
-    for (std::size_t i = 0; i < wanted.size(); ++i) {
+    for (std::size_t i = 0; i < expected.size(); ++i) {
         bool equal = false;
-        if constexpr (std::is_floating_point_v<T>) equal = same(got[i], wanted[i]);
-        else equal = got[i] == wanted[i];
+        if constexpr (std::is_floating_point_v<T>) equal = same(got[i], expected[i]);
+        else equal = got[i] == expected[i];
         if (!equal && wrong++ == 0) first = i;
     }
     if (wrong == 0) return {};
     if constexpr (std::is_floating_point_v<T>)
-        return fmt::format("{} of {} are wrong, first of {}: {:a} ({}), expected {:a} ({})", wrong, wanted.size(),
-                           of(first), got[first], got[first], wanted[first], wanted[first]);
+        return fmt::format("{} of {} are wrong, first of {}: {:a} ({}), expected {:a} ({})", wrong, expected.size(),
+                           describe(first), got[first], got[first], expected[first], expected[first]);
     else
-        return fmt::format("{} of {} are wrong, first of {}: {}, expected {}", wrong, wanted.size(), of(first),
-                           got[first], wanted[first]);
+        return fmt::format("{} of {} are wrong, first of {}: {}, expected {}", wrong, expected.size(), describe(first),
+                           got[first], expected[first]);
 }
 template <class T>
-std::string first_difference(const std::vector<T>& got, const std::vector<T>& wanted) {
-    return first_difference(got, wanted, [](std::size_t i) { return fmt::format("element {}", i); });
+std::string first_difference(const std::vector<T>& got, const std::vector<T>& expected) {
+    return first_difference(got, expected, [](std::size_t i) { return fmt::format("element {}", i); });
 }
 
 /// first_difference() of results with parallel operand lists.
 template <class T>
-auto said(const std::vector<T>& a, const std::vector<T>& b = {}, const std::vector<T>& c = {}) {
+auto describe_inputs(const std::vector<T>& a, const std::vector<T>& b = {}, const std::vector<T>& c = {}) {
     return [&a, &b, &c](std::size_t i) {
         std::string out = fmt::format("({}", a[i]);
         if (!b.empty()) out += fmt::format(", {}", b[i]);

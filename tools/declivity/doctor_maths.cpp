@@ -31,13 +31,14 @@ std::vector<Real> run(const Device& device, const std::string& name, int vector,
 }
 
 /// Describes the largest error beyond `allowed`, given by error(i).
-template <class Error, class Of>
-std::string worst(std::size_t count, double allowed, Error&& error, Of&& said_of) {
+template <class Error, class Describe>
+std::string worst(std::size_t count, double allowed, Error&& error, Describe&& describe) {
     std::size_t at = 0;
-    double most = 0;
+    double largest = 0;
     for (std::size_t i = 0; i < count; ++i)
-        if (const double one = error(i); !(one <= most)) most = one, at = i;
-    return most <= allowed ? "" : fmt::format("an error of {} ulps, allowed are {}: {}", most, allowed, said_of(at));
+        if (const double ulps = error(i); !(ulps <= largest)) largest = ulps, at = i;
+    return largest <= allowed ? ""
+                              : fmt::format("an error of {} ulps, allowed are {}: {}", largest, allowed, describe(at));
 }
 
 std::string pow_of_f32(const Device& device, int vector) {
@@ -57,7 +58,7 @@ std::string pow_of_f32(const Device& device, int vector) {
 std::string finite_and_nan(const Device& device) {
     const std::vector<float> some{0, 1, FLT_MAX, -FLT_MAX, INFINITY, -INFINITY, NAN, std::bit_cast<float>(0xffc00001U)};
     return first_difference(apply<int>(math_kernel(device, "classify", false, 1), some),
-                            std::vector<int>{1, 1, 1, 1, 0, 0, 2, 2}, said(some));
+                            std::vector<int>{1, 1, 1, 1, 0, 0, 2, 2}, describe_inputs(some));
 }
 
 }  // namespace
@@ -65,34 +66,34 @@ std::string finite_and_nan(const Device& device) {
 void examine_maths(Examination& e) {
     const Device device = e.device();
     const auto x = reference::math_arguments(1U << 14);
-    for (const reference::MathCase& one : reference::math_cases())
-        for (const int vector : one.special ? std::vector{1} : std::vector{1, 16})
-            e.check(fmt::format("{} of f32{}", one.name, vector > 1 ? ", 16 wide" : ""), [&] {
-                const auto y = run(device, one.name, vector, x);
+    for (const reference::MathCase& test_case : reference::math_cases())
+        for (const int vector : test_case.special ? std::vector{1} : std::vector{1, 16})
+            e.check(fmt::format("{} of f32{}", test_case.name, vector > 1 ? ", 16 wide" : ""), [&] {
+                const auto y = run(device, test_case.name, vector, x);
                 return worst(
-                    x.size(), one.allowed(device.info().type),
-                    [&](std::size_t i) { return reference::math_error(one, x[i], y[i]); },
+                    x.size(), test_case.allowed(device.info().type),
+                    [&](std::size_t i) { return reference::math_error(test_case, x[i], y[i]); },
                     [&](std::size_t i) {
                         return fmt::format("for {:a} the result is {:a}, expected {:a}", x[i], y[i],
-                                           one.reference(x[i]));
+                                           test_case.reference(x[i]));
                     });
             });
     for (const int vector : {1, 16})
         e.check(fmt::format("pow of f32{}", vector > 1 ? ", 16 wide" : ""), [&] { return pow_of_f32(device, vector); });
     e.check("finite numbers and NaN are distinguished by their bits", [&] { return finite_and_nan(device); });
     if (!device.info().fp64) return e.skip("f64", "the device does not report cl_khr_fp64");
-    std::vector<double> wide;
+    std::vector<double> normal_values;
     for (const float value : x)
-        if (std::abs(value) > FLT_MIN || value == 0 || std::isnan(value)) wide.push_back(value);
-    for (const reference::MathCase& one : reference::math_cases())
-        e.check(fmt::format("{} of f64", one.name), [&] {
-            const auto y = run(device, one.name, 1, wide);
+        if (std::abs(value) > FLT_MIN || value == 0 || std::isnan(value)) normal_values.push_back(value);
+    for (const reference::MathCase& test_case : reference::math_cases())
+        e.check(fmt::format("{} of f64", test_case.name), [&] {
+            const auto y = run(device, test_case.name, 1, normal_values);
             return worst(
-                wide.size(), reference::kMathUlpsF64,
-                [&](std::size_t i) { return reference::math_error_f64(one, wide[i], y[i]); },
+                normal_values.size(), reference::kMathUlpsF64,
+                [&](std::size_t i) { return reference::math_error_f64(test_case, normal_values[i], y[i]); },
                 [&](std::size_t i) {
-                    return fmt::format("for {:a} the result is {:a}, expected {:a}", wide[i], y[i],
-                                       one.reference(wide[i]));
+                    return fmt::format("for {:a} the result is {:a}, expected {:a}", normal_values[i], y[i],
+                                       test_case.reference(normal_values[i]));
                 });
         });
 }

@@ -20,7 +20,7 @@
 namespace declivity::tools::doctor {
 namespace {
 
-constexpr std::uint64_t kBeyond =
+constexpr std::uint64_t kBeyondBytes =
     (std::uint64_t{4} << 30) + (std::uint64_t{64} << 20);  // bytes: more than 32 bits can count
 constexpr std::uint64_t kShare = 3;  // at most this fraction (1 / kShare) of the free memory is used
 
@@ -34,10 +34,10 @@ std::optional<std::uint64_t> free_host_memory() {
         all.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
     }
     // Limit of a container.
-    std::uint64_t most = 0, used = 0;
+    std::uint64_t limit_bytes = 0, used = 0;
     if (std::ifstream limit("/sys/fs/cgroup/memory.max"), now("/sys/fs/cgroup/memory.current");
-        left && limit >> most && now >> used)
-        left = std::min(*left, most > used ? most - used : 0);
+        left && limit >> limit_bytes && now >> used)
+        left = std::min(*left, limit_bytes > used ? limit_bytes - used : 0);
     return left;
 }
 
@@ -68,42 +68,45 @@ std::pair<std::uint64_t, std::string> allowance(const Device& device) {
 std::string beyond_32_bits(const Device& device, const Buffer& large) {
     const Kernel write(device, {"doctor_memory.cl", "doctor_write"}),
         gather(device, {"doctor_memory.cl", "doctor_gather"});
-    const std::int64_t count = 1024, elements = static_cast<std::int64_t>(kBeyond / 4), step = (elements - 16) / count,
+    const std::int64_t count = 1024, elements = static_cast<std::int64_t>(kBeyondBytes / 4),
+                       step = (elements - 16) / count,
                        border = std::int64_t{1} << 30;  // index of the element at byte 2^32
-    const auto wanted = [&](std::uint32_t seed) {
+    const auto expected = [&](std::uint32_t seed) {
         std::vector<std::uint32_t> out;
         for (std::int64_t i = 0; i < count; ++i) out.push_back(seed + static_cast<std::uint32_t>(i) * 2654435761U);
         return out;
     };
-    const Buffer few(device, static_cast<std::size_t>(count) * 4);
-    const auto items = static_cast<std::size_t>(count);
+    const Buffer small(device, static_cast<std::size_t>(count) * 4);
+    const auto work_items = static_cast<std::size_t>(count);
     // Strided over the whole buffer, then densely after the boundary.
-    launch(write, {{items}}, {BufferArgument{large, 5, 4}, step, std::uint32_t{17}});
-    launch(gather, {{items}}, {BufferArgument{large, 5, 4}, step, argument<std::uint32_t>(few)});
-    std::string wrong = first_difference(to_host<std::uint32_t>(few, items), wanted(17));
+    launch(write, {{work_items}}, {BufferArgument{large, 5, 4}, step, std::uint32_t{17}});
+    launch(gather, {{work_items}}, {BufferArgument{large, 5, 4}, step, argument<std::uint32_t>(small)});
+    std::string wrong = first_difference(to_host<std::uint32_t>(small, work_items), expected(17));
     if (!wrong.empty()) return "written and read by kernels, whole buffer: " + wrong;
-    launch(write, {{items}}, {BufferArgument{large, border - 512, 4}, std::int64_t{1}, std::uint32_t{99}});
-    std::vector<std::uint32_t> dense(items);
+    launch(write, {{work_items}}, {BufferArgument{large, border - 512, 4}, std::int64_t{1}, std::uint32_t{99}});
+    std::vector<std::uint32_t> dense(work_items);
     read(large, static_cast<std::size_t>(border - 512) * 4, std::as_writable_bytes(std::span(dense)));
-    wrong = first_difference(dense, wanted(99));
+    wrong = first_difference(dense, expected(99));
     if (!wrong.empty()) return "written by a kernel and read by the host across the boundary: " + wrong;
     // The memory 2^32 bytes before must not have been overwritten.
-    const auto sent = wanted(5), before = wanted(6);
-    const std::size_t far = static_cast<std::size_t>(border + 4099) * 4;
+    const auto uploaded = expected(5), before = expected(6);
+    const std::size_t far_offset = static_cast<std::size_t>(border + 4099) * 4;
     upload(large, 4099 * 4, std::as_bytes(std::span(before)));
-    upload(large, far, std::as_bytes(std::span(sent)));
-    launch(gather, {{items}}, {BufferArgument{large, border + 4099, 4}, std::int64_t{1}, argument<std::uint32_t>(few)});
-    wrong = first_difference(to_host<std::uint32_t>(few, items), sent);
+    upload(large, far_offset, std::as_bytes(std::span(uploaded)));
+    launch(gather, {{work_items}},
+           {BufferArgument{large, border + 4099, 4}, std::int64_t{1}, argument<std::uint32_t>(small)});
+    wrong = first_difference(to_host<std::uint32_t>(small, work_items), uploaded);
     if (!wrong.empty()) return "written by the host after the boundary and read by a kernel: " + wrong;
-    std::vector<std::uint32_t> near(items);
-    read(large, 4099 * 4, std::as_writable_bytes(std::span(near)));
-    wrong = first_difference(near, before);
+    std::vector<std::uint32_t> low_part(work_items);
+    read(large, 4099 * 4, std::as_writable_bytes(std::span(low_part)));
+    wrong = first_difference(low_part, before);
     if (!wrong.empty()) return "2^32 bytes before the written part: " + wrong;
     const std::uint32_t pattern = 0xabcdef12;
-    fill(large, far + 4096, 4096, std::as_bytes(std::span(&pattern, 1)));
-    copy(large, far + 4096, large, 1 << 20, 4096);
-    copy(large, 1 << 20, few, 0, 4096);
-    wrong = first_difference(to_host<std::uint32_t>(few, items), std::vector<std::uint32_t>(items, pattern));
+    fill(large, far_offset + 4096, 4096, std::as_bytes(std::span(&pattern, 1)));
+    copy(large, far_offset + 4096, large, 1 << 20, 4096);
+    copy(large, 1 << 20, small, 0, 4096);
+    wrong =
+        first_difference(to_host<std::uint32_t>(small, work_items), std::vector<std::uint32_t>(work_items, pattern));
     return wrong.empty() ? "" : "filled after the boundary and copied before it: " + wrong;
 }
 
@@ -126,12 +129,12 @@ void examine_memory(Examination& e) {
     });
     const auto [allowed, why] = allowance(device);
     const std::string name = "one buffer of more than 4 GiB: offsets beyond 2^32 bytes";
-    if (device.info().max_allocation < kBeyond)
+    if (device.info().max_allocation < kBeyondBytes)
         return e.skip(name, fmt::format("the device allows {} bytes per allocation", device.info().max_allocation));
-    if (allowed < kBeyond) return e.skip(name, why);
+    if (allowed < kBeyondBytes) return e.skip(name, why);
     std::optional<Buffer> large;
     try {
-        large.emplace(device, kBeyond);
+        large.emplace(device, kBeyondBytes);
     } catch (const OutOfMemory& error) {
         return e.skip(name, fmt::format("could not be allocated: {}", error.what()));
     }

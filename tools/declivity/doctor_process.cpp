@@ -38,8 +38,8 @@ extern char** environ;  // NOLINT: of POSIX
 namespace declivity::tools::doctor {
 namespace {
 
-constexpr int kMaxDeaths = 20, kMaxOfNoHarm = 300, kMaxHangs = 2;  // per section
-constexpr std::size_t kMaxPrinted = 16384;                         // max bytes of the driver's output that are kept
+constexpr int kMaxDeaths = 20, kMaxHarmlessDeaths = 300, kMaxHangs = 2;  // per section
+constexpr std::size_t kMaxPrinted = 16384;  // max bytes of the driver's output that are kept
 
 std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
@@ -183,14 +183,14 @@ struct ChildRun {
     Json under_way;       ///< the current check; null: none
     bool ended = false;   ///< it reported that it was done
     bool silent = false;  ///< it was killed after a time without output
-    std::string how;      ///< how it ended; empty: normally
+    std::string ending;   ///< how it ended; empty: normally
 
-    [[nodiscard]] bool in_other_form() const { return !under_way.is_null() && under_way.value("other_form", false); }
+    [[nodiscard]] bool in_other_style() const { return !under_way.is_null() && under_way.value("other_form", false); }
 };
 
-/// @param in_other_form time spent so far on kernels of the other style
+/// @param in_other_style time spent so far on kernels of the other style
 ChildRun run_child(const std::vector<std::string>& arguments, std::chrono::milliseconds silence,
-                   std::chrono::milliseconds& in_other_form,
+                   std::chrono::milliseconds& in_other_style,
                    const std::function<void(const std::string& check)>& begins, SectionReport& report) {
     using Clock = std::chrono::steady_clock;
     ChildRun run;
@@ -198,35 +198,35 @@ ChildRun run_child(const std::vector<std::string>& arguments, std::chrono::milli
     Child child(arguments);
     const auto spent = [&] { return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begun); };
     const auto line = [&](const std::string& text) {
-        const Json said = Json::parse(text, nullptr, false);
-        if (!said.is_object()) {
+        const Json parsed = Json::parse(text, nullptr, false);
+        if (!parsed.is_object()) {
             report.printed += text + '\n';  // not a finding of ours
-        } else if (said.contains("end")) {
+        } else if (parsed.contains("end")) {
             run.ended = true;
-        } else if (said.contains("no device")) {
+        } else if (parsed.contains("no device")) {
             report.no_device = true;
             report.findings.push_back(
-                {{"name", report.section->name}, {"status", name_of(Status::wrong)}, {"text", said["no device"]}});
-        } else if (said.contains("begin")) {
-            run.under_way = said;
+                {{"name", report.section->name}, {"status", name_of(Status::wrong)}, {"text", parsed["no device"]}});
+        } else if (parsed.contains("begin")) {
+            run.under_way = parsed;
             begun = Clock::now();
-            begins(said["begin"].get<std::string>());
+            begins(parsed["begin"].get<std::string>());
         } else {
-            report.findings.push_back(said);
-            if (run.in_other_form()) in_other_form += spent();
+            report.findings.push_back(parsed);
+            if (run.in_other_style()) in_other_style += spent();
             run.under_way = nullptr;
         }
     };
     const auto limit = [&] {
-        const std::chrono::milliseconds left = std::max(silence - in_other_form, std::chrono::milliseconds(0));
-        return run.in_other_form() ? std::min(silence / 4, left) : silence;
+        const std::chrono::milliseconds left = std::max(silence - in_other_style, std::chrono::milliseconds(0));
+        return run.in_other_style() ? std::min(silence / 4, left) : silence;
     };
     run.silent = !child.listen(limit, line, report.printed);
-    run.how = child.wait();
+    run.ending = child.wait();
     if (run.silent)
-        run.how =
+        run.ending =
             fmt::format("no output for {} s; the process was killed", static_cast<double>(limit().count()) / 1000);
-    if (!run.ended && run.how.empty()) run.how = "the process ended by itself, with exit code 0";
+    if (!run.ended && run.ending.empty()) run.ending = "the process ended by itself, with exit code 0";
     return run;
 }
 
@@ -235,8 +235,8 @@ Json finding_of(const ChildRun& run) {
     if (run.under_way.is_null())
         return {{"name", run.ended ? "the end of the process" : "the beginning of the process"},
                 {"status", name_of(Status::wrong)},
-                {"text", run.how}};
-    std::string text = run.how;
+                {"text", run.ending}};
+    std::string text = run.ending;
     if (run.under_way["at_end"] != "") text += fmt::format(": {}", run.under_way["at_end"].get<std::string>());
     return {{"at", run.under_way["at"]},
             {"name", run.under_way["begin"]},
@@ -251,27 +251,27 @@ int SectionReport::count(Status status) const {
         findings, [&](const Json& finding) { return finding.at("status").get<std::string>() == name_of(status); }));
 }
 
-SectionReport run_apart(const Section& section, Part part, const std::vector<std::string>& arguments,
-                        std::chrono::milliseconds silence,
-                        const std::function<void(const std::string& check)>& begins) {
+SectionReport run_in_process(const Section& section, Shard shard, const std::vector<std::string>& arguments,
+                             std::chrono::milliseconds silence,
+                             const std::function<void(const std::string& check)>& begins) {
     SectionReport report;
     report.section = &section;
     const auto begin = std::chrono::steady_clock::now();
     std::size_t first = 0;
-    int deaths = 0, of_no_harm = 0, hangs = 0;
+    int deaths = 0, harmless_deaths = 0, hangs = 0;
     bool own_style = false;
-    std::chrono::milliseconds in_other_form{0};
+    std::chrono::milliseconds in_other_style{0};
     for (;;) {
         std::vector<std::string> words = arguments;
         words.insert(words.end(), {"--section", std::string(section.name), "--first", std::to_string(first), "--part",
-                                   std::to_string(part.number), "--parts", std::to_string(part.of)});
+                                   std::to_string(shard.index), "--parts", std::to_string(shard.count)});
         if (own_style) words.emplace_back("--own-form");
-        const ChildRun run = run_child(words, silence, in_other_form, begins, report);
-        if (run.how.empty()) break;
+        const ChildRun run = run_child(words, silence, in_other_style, begins, report);
+        if (run.ending.empty()) break;
         const Json finding = finding_of(run);
         report.findings.push_back(finding);
-        ++(finding.at("status") == name_of(Status::wrong) ? deaths : of_no_harm);
-        if (run.silent && run.in_other_form()) {
+        ++(finding.at("status") == name_of(Status::wrong) ? deaths : harmless_deaths);
+        if (run.silent && run.in_other_style()) {
             own_style = true;
             report.findings.push_back(
                 {{"name", "the remaining kernels of the other style"},
@@ -282,10 +282,10 @@ SectionReport run_apart(const Section& section, Part part, const std::vector<std
         }
         if (run.under_way.is_null()) break;
         first = run.under_way["at"].get<std::size_t>() + 1;
-        if (deaths < kMaxDeaths && of_no_harm < kMaxOfNoHarm && hangs < kMaxHangs) continue;
+        if (deaths < kMaxDeaths && harmless_deaths < kMaxHarmlessDeaths && hangs < kMaxHangs) continue;
         report.findings.push_back({{"name", "the rest of the section"},
                                    {"status", name_of(Status::skipped)},
-                                   {"text", fmt::format("its process ended {} times", deaths + of_no_harm)}});
+                                   {"text", fmt::format("its process ended {} times", deaths + harmless_deaths)}});
         break;
     }
     report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -294,21 +294,23 @@ SectionReport run_apart(const Section& section, Part part, const std::vector<std
 
 SectionReport merged(std::vector<SectionReport> parts) {
     SectionReport all = std::move(parts.front());
-    for (auto part = parts.begin() + 1; part != parts.end(); ++part) {
+    for (auto shard = parts.begin() + 1; shard != parts.end(); ++shard) {
         // A finding about the whole section, which each process reports, is reported once.
-        for (Json& finding : part->findings)
+        for (Json& finding : shard->findings)
             if (std::ranges::find(all.findings, finding) == all.findings.end())
                 all.findings.push_back(std::move(finding));
-        all.printed += part->printed;
-        all.seconds = std::max(all.seconds, part->seconds);
+        all.printed += shard->printed;
+        all.seconds = std::max(all.seconds, shard->seconds);
     }
-    const auto place = [](const Json& finding) { return finding.value("at", std::numeric_limits<std::size_t>::max()); };
-    std::ranges::stable_sort(all.findings, {}, place);
+    const auto position_of = [](const Json& finding) {
+        return finding.value("at", std::numeric_limits<std::size_t>::max());
+    };
+    std::ranges::stable_sort(all.findings, {}, position_of);
     for (Json& finding : all.findings) finding.erase("at");
     return all;
 }
 
-int run_here(const Section& section, std::size_t first, Part part, const std::string& only, bool own_style,
+int run_here(const Section& section, std::size_t first, Shard shard, const std::string& only, bool own_style,
              const std::string& fault) {
 #if defined(__linux__)
     prctl(PR_SET_PDEATHSIG, SIGTERM);  // a hanging child must not outlive its parent
@@ -324,7 +326,7 @@ int run_here(const Section& section, std::size_t first, Part part, const std::st
         fmt::print(out, "{}\n", dump(line));
         std::fflush(out);
     };
-    Examination examination(say, first, part, section.name == "device" ? "" : only, own_style, fault);
+    Examination examination(say, first, shard, section.name == "device" ? "" : only, own_style, fault);
     if (section.name == "device") try {
             (void)Device::best();
         } catch (const DeviceError& error) {

@@ -50,7 +50,7 @@ class Guarded {
     [[nodiscard]] const ops::View& out() const { return out_; }
     [[nodiscard]] Tensor tensor() const { return Tensor(out_); }
     /// Returns an empty string, or which guard element was overwritten.
-    [[nodiscard]] std::string beside() const {
+    [[nodiscard]] std::string guard_error() const {
         const auto all = values(Tensor(whole_));
         for (std::size_t i = 0; i < all.size(); ++i)
             if ((i < kGuard || i + kGuard >= all.size()) && !std::isnan(all[i]))
@@ -86,61 +86,63 @@ class Environment {
 };
 
 /// Tracks the strategies of this section, to report those that are applicable to none of the cases.
-class Served {
+class StrategyCounts {
   public:
-    void expect(std::string_view name) { served_.try_emplace(std::string(name), 0); }
-    void count(std::string_view name) { ++served_[std::string(name)]; }
-    void say(Examination& e) const {
-        for (const auto& [name, count] : served_)
+    void expect(std::string_view name) { counts_.try_emplace(std::string(name), 0); }
+    void count(std::string_view name) { ++counts_[std::string(name)]; }
+    void report(Examination& e) const {
+        for (const auto& [name, count] : counts_)
             if (count == 0) e.skip(name, "not applicable to any case on this device");
     }
 
   private:
-    std::map<std::string, int> served_;
+    std::map<std::string, int> counts_;
 };
 
 /// Operands of a case and the expected result.
 struct Product {
     reference::MatmulOperand a, b;
-    std::vector<double> wanted;
+    std::vector<double> expected;
 };
 
-Product product_of(const reference::MatmulCase& one, DType dtype) {
-    auto a = reference::matmul_operand(one.a, one.batch, one.m, one.k, 1, dtype),
-         b = reference::matmul_operand(one.b, one.batch, one.k, one.n, 2, dtype);
-    auto wanted = reference::matmul_reference(one, a.elements, b.elements);
-    return {std::move(a), std::move(b), std::move(wanted)};
+Product product_of(const reference::MatmulCase& test_case, DType dtype) {
+    auto a = reference::matmul_operand(test_case.a, test_case.batch, test_case.m, test_case.k, 1, dtype),
+         b = reference::matmul_operand(test_case.b, test_case.batch, test_case.k, test_case.n, 2, dtype);
+    auto expected = reference::matmul_reference(test_case, a.elements, b.elements);
+    return {std::move(a), std::move(b), std::move(expected)};
 }
 
 /// One strategy in one kernel style, with each variant if requested.
 void examine_strategy(Examination& e, const ops::MatmulStrategy& strategy, KernelStyle style,
-                      const reference::MatmulCase& one, DType dtype, const Product& in, bool variants, Served& served) {
+                      const reference::MatmulCase& test_case, DType dtype, const Product& in, bool variants,
+                      StrategyCounts& counts) {
     const Device device = e.device();
     const std::string_view name = strategy.name();
-    const Guarded result(Shape{one.batch, one.m, one.n}, dtype);
+    const Guarded result(Shape{test_case.batch, test_case.m, test_case.n}, dtype);
     const ops::KernelStyleScope scope(style);
     const ops::MatmulProblem problem = ops::matmul_problem(in.a.view, in.b.view);
-    served.expect(name);
+    counts.expect(name);
     if (!strategy.is_applicable(problem, device)) return;
-    served.count(name);
-    std::vector<std::string> ways{""};
+    counts.count(name);
+    std::vector<std::string> names{""};
     if (variants)
         for (const std::string& variant : strategy.variants(problem, device))
-            if (!variant.empty()) ways.push_back(variant);
-    for (const std::string& way : ways)
-        e.check_form(
-            style,
-            fmt::format("{}{}{}: {}, {}", name, way.empty() ? "" : " ", way, one.name(), declivity::name_of(dtype)),
-            [&] {
-                ops::fill(result.out(), NAN);
-                const ops::View out = result.out();
-                strategy.run(problem, {in.a.view, in.b.view, out}, way);
-                const std::string wrong = difference(result.tensor(), in.wanted, one.allowed(dtype));
-                return wrong.empty() ? result.beside() : wrong;
-            });
+            if (!variant.empty()) names.push_back(variant);
+    for (const std::string& variant_name : names)
+        e.check_style(style,
+                      fmt::format("{}{}{}: {}, {}", name, variant_name.empty() ? "" : " ", variant_name,
+                                  test_case.name(), declivity::name_of(dtype)),
+                      [&] {
+                          ops::fill(result.out(), NAN);
+                          const ops::View out = result.out();
+                          strategy.run(problem, {in.a.view, in.b.view, out}, variant_name);
+                          const std::string wrong = difference(result.tensor(), in.expected, test_case.allowed(dtype));
+                          return wrong.empty() ? result.guard_error() : wrong;
+                      });
 }
 
-void examine_products(Examination& e, const reference::MatmulCase& one, DType dtype, bool variants, Served& served) {
+void examine_products(Examination& e, const reference::MatmulCase& test_case, DType dtype, bool variants,
+                      StrategyCounts& counts) {
     std::optional<Product> in;
     for (const KernelStyle style : kKernelStyles)
         for (const ops::MatmulStrategy* strategy : ops::matmul_strategies()) {
@@ -150,49 +152,50 @@ void examine_products(Examination& e, const reference::MatmulCase& one, DType dt
             // Its first product of a type compiles for seconds.
             if (name == "clblast" && dtype != DType::f32) continue;
             // By the device's default strategy, since no check uses it.
-            if (!in) in = product_of(one, dtype);
-            examine_strategy(e, *strategy, style, one, dtype, *in, variants, served);
+            if (!in) in = product_of(test_case, dtype);
+            examine_strategy(e, *strategy, style, test_case, dtype, *in, variants, counts);
         }
 }
 
 /// A product by a given strategy with its epilogue: bias, residual and relu, or a sigmoid.
-std::string with_epilogue(const ops::MatmulStrategy& strategy, const reference::MatmulCase& one,
+std::string with_epilogue(const ops::MatmulStrategy& strategy, const reference::MatmulCase& test_case,
                           const reference::MatmulOperand& a, const reference::MatmulOperand& b, const Guarded& result,
                           bool relu) {
     const auto apply = [](ops::Function function, std::initializer_list<ops::Expression> inputs) {
         return ops::Expression::apply(function, std::vector<ops::Expression>(inputs));
     };
     const Environment named("DECLIVITY_MATMUL", std::string(strategy.name()));
-    const Shape shape{one.batch, one.m, one.n};
-    const Tensor bias = random_tensor({one.n}, 3), residual = random_tensor(shape, 5);
+    const Shape shape{test_case.batch, test_case.m, test_case.n};
+    const Tensor bias = random_tensor({test_case.n}, 3), residual = random_tensor(shape, 5);
     const ops::Expression x = ops::Expression::operator_result(DType::f32, shape);
     const ops::Expression epilogue =
         relu ? apply(ops::Function::relu,
                      {apply(ops::Function::add, {residual.view(), apply(ops::Function::add, {x, bias.view()})})})
              : apply(ops::Function::sigmoid, {x});
     ops::matmul(a.view, b.view, result.out(), ops::epilogue_of(epilogue));
-    auto wanted = reference::matmul_reference(one, a.elements, b.elements);
+    auto expected = reference::matmul_reference(test_case, a.elements, b.elements);
     const auto added = values(bias), other = values(residual);
-    for (std::size_t i = 0; i < wanted.size(); ++i)
-        wanted[i] =
-            relu ? std::max(0.0, wanted[i] + added[i % added.size()] + other[i]) : 1 / (1 + std::exp(-wanted[i]));
-    const std::string wrong =
-        difference(result.tensor(), wanted, reference::sum_tolerance(DType::f32, static_cast<double>(one.k + 2)));
-    return wrong.empty() ? result.beside() : wrong;
+    for (std::size_t i = 0; i < expected.size(); ++i)
+        expected[i] =
+            relu ? std::max(0.0, expected[i] + added[i % added.size()] + other[i]) : 1 / (1 + std::exp(-expected[i]));
+    const std::string wrong = difference(result.tensor(), expected,
+                                         reference::sum_tolerance(DType::f32, static_cast<double>(test_case.k + 2)));
+    return wrong.empty() ? result.guard_error() : wrong;
 }
 
 /// Called like by the library's functions: with a fused epilogue, if the strategy supports it.
 void examine_epilogue(Examination& e, const ops::MatmulStrategy& strategy, KernelStyle style,
-                      const reference::MatmulCase& one, bool relu) {
-    const auto a = reference::matmul_operand(one.a, one.batch, one.m, one.k, 1, DType::f32),
-               b = reference::matmul_operand(one.b, one.batch, one.k, one.n, 2, DType::f32);
-    const Guarded result({one.batch, one.m, one.n}, DType::f32);
+                      const reference::MatmulCase& test_case, bool relu) {
+    const auto a = reference::matmul_operand(test_case.a, test_case.batch, test_case.m, test_case.k, 1, DType::f32),
+               b = reference::matmul_operand(test_case.b, test_case.batch, test_case.k, test_case.n, 2, DType::f32);
+    const Guarded result({test_case.batch, test_case.m, test_case.n}, DType::f32);
     const ops::KernelStyleScope scope(style);
     if (!strategy.is_applicable(ops::matmul_problem(a.view, b.view), e.device())) return;
-    e.check_form(style,
-                 fmt::format("{}, {}, {}: {}", strategy.name(),
-                             relu ? "with bias, residual and relu" : "with a sigmoid", name_of(style), one.name()),
-                 [&] { return with_epilogue(strategy, one, a, b, result, relu); });
+    e.check_style(
+        style,
+        fmt::format("{}, {}, {}: {}", strategy.name(), relu ? "with bias, residual and relu" : "with a sigmoid",
+                    name_of(style), test_case.name()),
+        [&] { return with_epilogue(strategy, test_case, a, b, result, relu); });
 }
 
 }  // namespace
@@ -216,22 +219,23 @@ void examine_matmul(Examination& e) {
         {1, 400, 1, 500, OperandStrides::transposed, OperandStrides::dense},
         {1, 73, 65, 900, OperandStrides::transposed, OperandStrides::dense},
         {1, 130, 260, 300}};
-    Served served;
-    for (const reference::MatmulCase& one : cases) examine_products(e, one, DType::f32, one.m == 73, served);
-    for (const DType dtype : {DType::f16, DType::bf16}) examine_products(e, cases[9], dtype, false, served);
+    StrategyCounts counts;
+    for (const reference::MatmulCase& test_case : cases)
+        examine_products(e, test_case, DType::f32, test_case.m == 73, counts);
+    for (const DType dtype : {DType::f16, DType::bf16}) examine_products(e, cases[9], dtype, false, counts);
     if (device.info().fp64)
-        for (const reference::MatmulCase& one : {cases[7], cases[9]})
-            examine_products(e, one, DType::f64, false, served);
-    served.say(e);
+        for (const reference::MatmulCase& test_case : {cases[7], cases[9]})
+            examine_products(e, test_case, DType::f64, false, counts);
+    counts.report(e);
     for (const KernelStyle style : kKernelStyles)
         for (const ops::MatmulStrategy* strategy : ops::matmul_strategies()) {
             if (strategy->name() == "clblast") continue;
-            for (const reference::MatmulCase& one :
+            for (const reference::MatmulCase& test_case :
                  std::vector<reference::MatmulCase>{{1, 3, 8, 40, OperandStrides::dense, OperandStrides::transposed},
                                                     {1, 9, 50, 1100, OperandStrides::dense, OperandStrides::transposed},
                                                     {3, 16, 96, 3},
                                                     {1, 70, 65, 33}})
-                for (const bool relu : {true, false}) examine_epilogue(e, *strategy, style, one, relu);
+                for (const bool relu : {true, false}) examine_epilogue(e, *strategy, style, test_case, relu);
         }
 }
 
@@ -246,33 +250,34 @@ std::string_view name_of(Conv2dDirection direction) {
 /// Operands of a case and the results of each direction, computed at first use.
 class Convolution {
   public:
-    Convolution(reference::Conv2dCase one, DType dtype) : c(std::move(one)), dtype_(dtype) {}
+    Convolution(reference::Conv2dCase test_case, DType dtype) : c(std::move(test_case)), dtype_(dtype) {}
 
     /// @return what is wrong with the strategy's result
     std::string examine(const ops::Conv2dStrategy& strategy, const ops::Conv2dProblem& problem,
                         const std::string& variant) {
         make();
-        const auto allowed = [&](const Tensor& result, const std::vector<double>& wanted,
-                                 const reference::Tolerance& most) {
-            return strategy.name().starts_with("winograd") ? by_norm(result, wanted) : difference(result, wanted, most);
+        const auto allowed = [&](const Tensor& result, const std::vector<double>& expected,
+                                 const reference::Tolerance& allowed_error) {
+            return strategy.name().starts_with("winograd") ? norm_error(result, expected)
+                                                           : difference(result, expected, allowed_error);
         };
         switch (problem.direction) {
             case Conv2dDirection::forward: {
                 const Guarded plain(c.out(), dtype_), biased(c.out(), dtype_);
                 strategy.run(problem, {x.view(), weight.view(), plain.out()}, variant);
                 if (const std::string wrong =
-                        allowed(plain.tensor(), out, c.forward_tolerance(dtype_)) + plain.beside();
+                        allowed(plain.tensor(), out, c.forward_tolerance(dtype_)) + plain.guard_error();
                     !wrong.empty())
                     return wrong;
                 strategy.run(problem, {x.view(), weight.view(), biased.out(), bias.view()}, variant);
                 const std::string wrong =
-                    allowed(biased.tensor(), biased_out, c.forward_tolerance(dtype_)) + biased.beside();
+                    allowed(biased.tensor(), biased_out, c.forward_tolerance(dtype_)) + biased.guard_error();
                 return wrong.empty() ? "" : "with a bias: " + wrong;
             }
             case Conv2dDirection::backward_input: {
                 const Guarded result(c.x, dtype_);
                 strategy.run(problem, {result.out(), weight.view(), gradient.view()}, variant);
-                return allowed(result.tensor(), dx, c.input_tolerance(dtype_)) + result.beside();
+                return allowed(result.tensor(), dx, c.input_tolerance(dtype_)) + result.guard_error();
             }
             case Conv2dDirection::backward_weights: {
                 const Guarded result(c.weight, dtype_), for_bias({c.weight[0]}, dtype_);
@@ -282,11 +287,11 @@ class Convolution {
                               gives_bias ? std::optional(for_bias.out()) : std::nullopt},
                              variant);
                 const std::string wrong =
-                    allowed(result.tensor(), dweight, c.weights_tolerance(dtype_)) + result.beside();
+                    allowed(result.tensor(), dweight, c.weights_tolerance(dtype_)) + result.guard_error();
                 if (!wrong.empty() || !gives_bias) return wrong;
-                const std::string of_bias =
-                    difference(for_bias.tensor(), dbias, c.weights_tolerance(dtype_)) + for_bias.beside();
-                return of_bias.empty() ? "" : "gradient of the bias: " + of_bias;
+                const std::string bias_error =
+                    difference(for_bias.tensor(), dbias, c.weights_tolerance(dtype_)) + for_bias.guard_error();
+                return bias_error.empty() ? "" : "gradient of the bias: " + bias_error;
             }
         }
         return {};
@@ -306,11 +311,11 @@ class Convolution {
         dbias = reference::conv2d_backward_bias_reference(c, values(gradient));
     }
     /// Winograd transforms lose precision by cancellation: the error is relative to the norm.
-    [[nodiscard]] std::string by_norm(const Tensor& result, const std::vector<double>& wanted) const {
+    [[nodiscard]] std::string norm_error(const Tensor& result, const std::vector<double>& expected) const {
         const auto got = values(result);
         double error = 0, norm = 0;
         for (std::size_t i = 0; i < got.size(); ++i)
-            error += (got[i] - wanted[i]) * (got[i] - wanted[i]), norm += wanted[i] * wanted[i];
+            error += (got[i] - expected[i]) * (got[i] - expected[i]), norm += expected[i] * expected[i];
         return std::sqrt(error) <= (dtype_ == DType::f64 ? 1e-14 : 1e-5) * std::sqrt(norm)
                    ? ""
                    : fmt::format("an error of {} relative to the norm", std::sqrt(error / norm));
@@ -323,22 +328,22 @@ class Convolution {
 
 /// One strategy in one kernel style, with each variant if requested.
 void examine_strategy(Examination& e, const ops::Conv2dStrategy& strategy, KernelStyle style, Conv2dDirection direction,
-                      DType dtype, Convolution& convolution, Served& served) {
+                      DType dtype, Convolution& convolution, StrategyCounts& counts) {
     const reference::Conv2dCase& c = convolution.c;
     const ops::Conv2dProblem problem = ops::conv2d_problem("doctor", direction, dtype, style, c.x, c.weight, c.options);
-    served.expect(strategy.name());
+    counts.expect(strategy.name());
     if (!strategy.is_applicable(problem, e.device())) return;
-    served.count(strategy.name());
+    counts.count(strategy.name());
     const ops::KernelStyleScope scope(style);
     std::vector<std::string> variants{""};
     if (c.name == "odd")
         for (const std::string& variant : strategy.variants(problem, e.device()))
             if (!variant.empty()) variants.push_back(variant);
     for (const std::string& variant : variants)
-        e.check_form(style,
-                     fmt::format("{}{}{}, {}, {}: {}, {}", strategy.name(), variant.empty() ? "" : " ", variant,
-                                 name_of(direction), name_of(style), c.name, declivity::name_of(dtype)),
-                     [&] { return convolution.examine(strategy, problem, variant); });
+        e.check_style(style,
+                      fmt::format("{}{}{}, {}, {}: {}, {}", strategy.name(), variant.empty() ? "" : " ", variant,
+                                  name_of(direction), name_of(style), c.name, declivity::name_of(dtype)),
+                      [&] { return convolution.examine(strategy, problem, variant); });
 }
 
 /// A layer as in a network: with a bias, relu and all gradients.
@@ -348,22 +353,22 @@ std::string layer(const reference::Conv2dCase& c) {
     const Tensor g = random_tensor(c.out(), 4);
     const Tensor y = relu(conv2d(x, weight, bias, {.padding = {1, 1}}));
     y.backward(g);
-    auto wanted = reference::conv2d_reference(c, values(x), values(weight), values(bias)), slope = values(g);
-    for (std::size_t i = 0; i < wanted.size(); ++i) {
-        if (wanted[i] <= 0) slope[i] = wanted[i] = 0;
+    auto expected = reference::conv2d_reference(c, values(x), values(weight), values(bias)), slope = values(g);
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+        if (expected[i] <= 0) slope[i] = expected[i] = 0;
     }
-    const std::string first = difference(y, wanted, c.forward_tolerance(DType::f32));
+    const std::string first = difference(y, expected, c.forward_tolerance(DType::f32));
     if (!first.empty()) return first;
-    const std::string of_x = difference(x.grad(), reference::conv2d_backward_input_reference(c, slope, values(weight)),
-                                        c.input_tolerance(DType::f32));
-    if (!of_x.empty()) return "gradient of x: " + of_x;
-    const std::string of_weight =
+    const std::string x_error = difference(
+        x.grad(), reference::conv2d_backward_input_reference(c, slope, values(weight)), c.input_tolerance(DType::f32));
+    if (!x_error.empty()) return "gradient of x: " + x_error;
+    const std::string weight_error =
         difference(weight.grad(), reference::conv2d_backward_weights_reference(c, values(x), slope),
                    c.weights_tolerance(DType::f32));
-    if (!of_weight.empty()) return "gradient of the weight: " + of_weight;
-    const std::string of_bias =
+    if (!weight_error.empty()) return "gradient of the weight: " + weight_error;
+    const std::string bias_error =
         difference(bias.grad(), reference::conv2d_backward_bias_reference(c, slope), c.weights_tolerance(DType::f32));
-    return of_bias.empty() ? "" : "gradient of the bias: " + of_bias;
+    return bias_error.empty() ? "" : "gradient of the bias: " + bias_error;
 }
 
 }  // namespace
@@ -383,7 +388,7 @@ void examine_conv2d(Examination& e) {
         {"3x3, 32 to 64", {2, 32, 14, 14}, {64, 32, 3, 3}, {.padding = {1, 1}}},
         {"5x5", {3, 6, 14, 14}, {16, 6, 5, 5}},
         {"odd", {3, 5, 13, 11}, {35, 5, 3, 3}, {.padding = {1, 2}}}};
-    Served served;
+    StrategyCounts counts;
     for (const DType dtype : {DType::f32, DType::f64}) {
         if (dtype == DType::f64 && !e.device().info().fp64) continue;
         for (const reference::Conv2dCase& c : cases) {
@@ -393,12 +398,12 @@ void examine_conv2d(Examination& e) {
                  {Conv2dDirection::forward, Conv2dDirection::backward_input, Conv2dDirection::backward_weights})
                 for (const KernelStyle style : kKernelStyles)
                     for (const ops::Conv2dStrategy* strategy : ops::conv2d_strategies())
-                        examine_strategy(e, *strategy, style, direction, dtype, convolution, served);
+                        examine_strategy(e, *strategy, style, direction, dtype, convolution, counts);
         }
     }
-    served.say(e);
+    counts.report(e);
     for (const KernelStyle style : kKernelStyles)
-        e.check_form(style, fmt::format("fused bias and relu with gradients, {}", name_of(style)), [&] {
+        e.check_style(style, fmt::format("fused bias and relu with gradients, {}", name_of(style)), [&] {
             const ops::KernelStyleScope scope(style);
             return layer(cases[0]);
         });

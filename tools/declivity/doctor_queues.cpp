@@ -28,7 +28,7 @@ template <class Handle, cl_int (*Release)(Handle)>
 struct Owned {
     Handle handle = nullptr;
     Owned() = default;
-    explicit Owned(Handle of) : handle(of) {}
+    explicit Owned(Handle owned) : handle(owned) {}
     ~Owned() {
         if (handle != nullptr) Release(handle);
     }
@@ -71,7 +71,7 @@ std::string commands_take_turns(const Device& device) {
     Chain chain{any_bits<std::uint32_t>(5003, 2)};
     const std::size_t bytes = chain.x.size() * 4;
     const Buffer x = to_device(device, chain.x), y(device, bytes);
-    std::vector<std::vector<std::uint32_t>> seen(20, std::vector<std::uint32_t>(chain.x.size())), wanted;
+    std::vector<std::vector<std::uint32_t>> results(20, std::vector<std::uint32_t>(chain.x.size())), expected;
     std::vector<Event> events;
     for (std::uint32_t i = 0; i < 20; ++i) {
         launch(kernel, {{chain.x.size()}}, {argument<std::uint32_t>(x), 5U, i});
@@ -79,14 +79,14 @@ std::string commands_take_turns(const Device& device) {
         copy(x, 0, y, 0, bytes);
         upload(x, 8, std::as_bytes(std::span(&i, 1)));
         chain.x[2] = i;
-        events.push_back(download(i % 2 == 0 ? x : y, 0, std::as_writable_bytes(std::span(seen[i]))));
-        wanted.push_back(chain.x);
-        if (i % 2 == 1) wanted.back()[2] = 0;
+        events.push_back(download(i % 2 == 0 ? x : y, 0, std::as_writable_bytes(std::span(results[i]))));
+        expected.push_back(chain.x);
+        if (i % 2 == 1) expected.back()[2] = 0;
     }
     for (const Event& event : events) event.wait();
     for (std::size_t i = 0; i < 20; ++i) {
-        if (i % 2 == 1) seen[i][2] = 0;
-        if (const std::string wrong = first_difference(seen[i], wanted[i]); !wrong.empty())
+        if (i % 2 == 1) results[i][2] = 0;
+        if (const std::string wrong = first_difference(results[i], expected[i]); !wrong.empty())
             return fmt::format("in round {}: {}", i, wrong);
     }
     return {};
@@ -162,9 +162,9 @@ std::string odd_copies(const Device& device) {
         const std::size_t bytes = 1 + engine() % (i % 10 == 0 ? 40000 : 300), from = engine() % (host.size() - bytes),
                           to = engine() % (host.size() - bytes);
         if (i % 3 == 0) {
-            const auto sent = any_bits<std::uint8_t>(bytes, static_cast<std::uint64_t>(i));
-            upload(y, to, std::as_bytes(std::span(sent)));
-            std::copy(sent.begin(), sent.end(), host.begin() + static_cast<std::ptrdiff_t>(to));
+            const auto uploaded = any_bits<std::uint8_t>(bytes, static_cast<std::uint64_t>(i));
+            upload(y, to, std::as_bytes(std::span(uploaded)));
+            std::copy(uploaded.begin(), uploaded.end(), host.begin() + static_cast<std::ptrdiff_t>(to));
         } else if (i % 3 == 1) {
             const std::vector<std::uint8_t> part(host.begin() + static_cast<std::ptrdiff_t>(from),
                                                  host.begin() + static_cast<std::ptrdiff_t>(from + bytes));
@@ -217,9 +217,9 @@ std::string mapped_memory(const Device& device) {
         require(status, "clEnqueueMapBuffer");
         const auto* read_back = static_cast<const std::uint32_t*>(mapped);
         const std::vector<std::uint32_t> got(read_back, read_back + chain.x.size() - part / 4),
-            wanted(chain.x.begin() + static_cast<std::ptrdiff_t>(part / 4), chain.x.end());
+            expected(chain.x.begin() + static_cast<std::ptrdiff_t>(part / 4), chain.x.end());
         require(clEnqueueUnmapMemObject(queue, memory.handle, mapped, 0, nullptr, nullptr), "clEnqueueUnmapMemObject");
-        if (const std::string wrong = first_difference(got, wanted); !wrong.empty())
+        if (const std::string wrong = first_difference(got, expected); !wrong.empty())
             return fmt::format("in round {}: {}", round, wrong);
     }
     device.synchronize();
@@ -233,7 +233,7 @@ void examine_queues(Examination& e) {
     e.check("kernels run in the order of enqueueing, with the arguments at that time",
             [&] { return arguments_of_their_time(device); });
     e.check("kernels, uploads, copies and reads interleaved in one queue", [&] { return commands_take_turns(device); });
-    e.check("two queues: uploads of the copy queue are complete when the compute queue waits for their events",
+    e.check("two queues: uploads of the transfer queue are complete when the compute queue waits for their events",
             [&] { return queues_wait(device); });
     e.check("the event of enqueued work is complete after a wait", [&] { return events_are_done(device); });
     e.check_unused("event times are monotonic and plausible (profiles show them)",

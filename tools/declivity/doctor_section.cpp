@@ -46,29 +46,29 @@ constexpr std::array kSections{
 }  // namespace
 
 std::string_view name_of(Status status) {
-    for (const auto& [one, name] : kNames)
-        if (one == status) return name;
+    for (const auto& [known_status, name] : kNames)
+        if (known_status == status) return name;
     return "";
 }
 
 Status status_of(std::string_view name) {
-    for (const auto& [status, one] : kNames)
-        if (one == name) return status;
+    for (const auto& [status, known_name] : kNames)
+        if (known_name == name) return status;
     throw ValueError(fmt::format("doctor: expected the name of a status, got \"{}\"", name));
 }
 
 std::span<const Section> sections() { return kSections; }
 
-bool Examination::begin(const std::string& name, Status otherwise, const std::string& at_end) {
+bool Examination::begin(const std::string& name, Status failure_status, const std::string& at_end) {
     const std::size_t at = at_++;
-    if (at < first_ || at % part_.of != part_.number || name.find(only_) == std::string::npos ||
-        (other_style_ && own_form_))
+    if (at < first_ || at % shard_.count != shard_.index || name.find(name_filter_) == std::string::npos ||
+        (other_style_ && own_style_))
         return false;
-    say_({{"at", at},
-          {"begin", name},
-          {"otherwise", name_of(otherwise)},
-          {"at_end", at_end},
-          {"other_form", other_style_}});
+    emit_({{"at", at},
+           {"begin", name},
+           {"otherwise", name_of(failure_status)},
+           {"at_end", at_end},
+           {"other_form", other_style_}});
     if (fault_ == "slow" && other_style_)
         for (;;) std::this_thread::sleep_for(std::chrono::seconds(1));
     if (fault_.empty() || at != 1) return true;
@@ -83,12 +83,12 @@ void Examination::end(const std::string& name, Status status, const std::string&
     Json line{{"at", at_ - 1}, {"name", name}, {"status", name_of(status)}};
     if (!text.empty()) line["text"] = text;
     if (!metrics.empty()) line["metrics"] = metrics;
-    say_(line);
+    emit_(line);
 }
 
-void Examination::judge(const std::string& name, const std::function<std::string()>& what, Status otherwise,
-                        const std::string& at_end) {
-    if (!begin(name, otherwise, at_end)) return;
+void Examination::run_check(const std::string& name, const std::function<std::string()>& what, Status failure_status,
+                            const std::string& at_end) {
+    if (!begin(name, failure_status, at_end)) return;
     std::string wrong;
     try {
         if (fault_ == "throw" && at_ == 2) throw std::runtime_error("an injected fault");
@@ -97,13 +97,13 @@ void Examination::judge(const std::string& name, const std::function<std::string
         wrong = error.what();
         if (wrong.empty()) wrong = "an error without a message";
     }
-    end(name, wrong.empty() ? Status::right : otherwise, wrong);
+    end(name, wrong.empty() ? Status::right : failure_status, wrong);
 }
 
-void Examination::check_form(KernelStyle style, const std::string& name, const std::function<std::string()>& what) {
+void Examination::check_style(KernelStyle style, const std::string& name, const std::function<std::string()>& what) {
     const bool needed = workarounds_off() || device().kernel_style() == style;
     other_style_ = !needed;
-    judge(name, what, needed ? Status::wrong : Status::avoided);
+    run_check(name, what, needed ? Status::wrong : Status::avoided);
     other_style_ = false;
 }
 

@@ -33,8 +33,8 @@ struct Fact {
 };
 
 /// A share of a section's checks.
-struct Part {
-    std::size_t number = 0, of = 1;
+struct Shard {
+    std::size_t index = 0, count = 1;
 };
 
 /// Collects the findings of a section. An exception thrown by a check is a finding; the section continues with the next
@@ -42,18 +42,18 @@ struct Part {
 class Examination {
   public:
     /// @param first index of the first check to run; earlier ones were done by a process that died
-    /// @param part runs the checks whose index modulo the number of parts is this part
-    /// @param only only checks whose names contain this text
-    /// @param own_form without kernels of the other style, see check_form()
+    /// @param shard runs the checks whose index modulo the number of shards is its index
+    /// @param name_filter only checks whose names contain this text
+    /// @param own_style without kernels of the other style, see check_style()
     /// @param fault for tests: "crash", "hang", "throw" or "exit" in the second check; "slow" in the first check of the
     /// other kernel style; empty: none
-    Examination(std::function<void(const Json&)> say, std::size_t first, Part part, std::string only, bool own_style,
-                std::string fault)
-        : say_(std::move(say)),
+    Examination(std::function<void(const Json&)> emit, std::size_t first, Shard shard, std::string name_filter,
+                bool own_style, std::string fault)
+        : emit_(std::move(emit)),
           first_(first),
-          part_(part),
-          only_(std::move(only)),
-          own_form_(own_style),
+          shard_(shard),
+          name_filter_(std::move(name_filter)),
+          own_style_(own_style),
           fault_(std::move(fault)) {}
 
     /// Device::best().
@@ -61,17 +61,17 @@ class Examination {
     /// @param what returns a description of what is wrong, empty if all is right
     /// @param at_end what it means when the process ends within the check; may be empty
     void check(const std::string& name, const std::function<std::string()>& what, const std::string& at_end = "") {
-        judge(name, what, Status::wrong, at_end);
+        run_check(name, what, Status::wrong, at_end);
     }
     /// The same for a feature that the library does not need.
     void check_unused(const std::string& name, const std::function<std::string()>& what,
                       const std::string& at_end = "") {
-        judge(name, what, Status::avoided, at_end);
+        run_check(name, what, Status::avoided, at_end);
     }
     /// The same for kernels of a given style. The library does not need those of the other style than the device's,
     /// unless DECLIVITY_WORKAROUNDS=0. They have less time, and after a timeout the rest is skipped: some drivers
     /// compile kernels of the other style for many minutes.
-    void check_form(KernelStyle style, const std::string& name, const std::function<std::string()>& what);
+    void check_style(KernelStyle style, const std::string& name, const std::function<std::string()>& what);
     void fact(const std::string& name, const std::function<Fact()>& what);
     void fact(const std::string& name, const std::string& text);
     void skip(const std::string& name, const std::string& why);
@@ -79,26 +79,26 @@ class Examination {
     void avoided(const std::string& name, const std::string& text);
 
   private:
-    void judge(const std::string& name, const std::function<std::string()>& what, Status otherwise,
-               const std::string& at_end = "");
+    void run_check(const std::string& name, const std::function<std::string()>& what, Status failure_status,
+                   const std::string& at_end = "");
     /// Returns whether this process runs the check.
-    bool begin(const std::string& name, Status otherwise, const std::string& at_end = "");
+    bool begin(const std::string& name, Status failure_status, const std::string& at_end = "");
     void end(const std::string& name, Status status, const std::string& text, const Json& metrics = Json::object());
 
-    std::function<void(const Json&)> say_;
+    std::function<void(const Json&)> emit_;
     std::size_t first_, at_ = 0;
-    Part part_;
-    std::string only_;
-    bool own_form_, other_style_ = false;  // other_form_: the check uses kernels of the other style
+    Shard shard_;
+    std::string name_filter_;
+    bool own_style_, other_style_ = false;  // other_style_: the check uses kernels of the other style
     std::string fault_;
 };
 
 struct Section {
     std::string_view name, about;
     void (*run)(Examination&);
-    std::size_t parts = 1;  ///< max number of parallel processes that share its checks
-    bool alone = false;     ///< must run alone: needs the device's memory, or measures time
-    bool bench = false;     ///< only with --bench
+    std::size_t parts = 1;   ///< max number of parallel processes that share its checks
+    bool exclusive = false;  ///< must run alone: needs the device's memory, or measures time
+    bool bench = false;      ///< only with --bench
 };
 
 /// In the order of execution; the first one is `device`.

@@ -61,9 +61,9 @@ Batch batch(int number) {
     const data::SyntheticDigits digits(kBatch, 42, static_cast<std::uint64_t>(number) * kBatch);
     std::vector<float> pixels(static_cast<std::size_t>(kBatch) * data::kDigitSize * data::kDigitSize);
     std::vector<std::int64_t> labels;
-    const std::size_t each = pixels.size() / static_cast<std::size_t>(kBatch);
+    const std::size_t pixels_per_image = pixels.size() / static_cast<std::size_t>(kBatch);
     for (std::int64_t i = 0; i < kBatch; ++i) {
-        digits.read(i, std::span(pixels).subspan(static_cast<std::size_t>(i) * each, each));
+        digits.read(i, std::span(pixels).subspan(static_cast<std::size_t>(i) * pixels_per_image, pixels_per_image));
         labels.push_back(digits.label(i));
     }
     return {Tensor::from(pixels, {kBatch, 1, data::kDigitSize, data::kDigitSize}), Tensor::from(labels, {kBatch})};
@@ -79,9 +79,10 @@ std::vector<float> train(bool captured) {
     CapturedStep replay(step);
     std::vector<float> losses;
     for (int i = 0; i < kSteps; ++i) {
-        const Batch one = batch(i % 6);
+        const Batch example = batch(i % 6);
         losses.push_back(
-            (captured ? replay({one.images, one.labels}) : step({one.images, one.labels}))[0].item<float>());
+            (captured ? replay({example.images, example.labels}) : step({example.images, example.labels}))[0]
+                .item<float>());
     }
     return losses;
 }
@@ -91,7 +92,7 @@ std::vector<float> train(bool captured) {
 void examine_training(Examination& e) {
     for (const KernelStyle style : {KernelStyle::simd, KernelStyle::simt}) {
         const std::string kernels = style == KernelStyle::simd ? "simd kernels" : "simt kernels";
-        e.check_form(style, fmt::format("the loss falls as in a reference run, {}", kernels), [&]() -> std::string {
+        e.check_style(style, fmt::format("the loss falls as in a reference run, {}", kernels), [&]() -> std::string {
             const ops::KernelStyleScope scope(style);
             const auto losses = train(false);
             if (!(losses.back() < 0.8F * losses.front()))
@@ -102,14 +103,14 @@ void examine_training(Examination& e) {
                                        fmt::join(losses, ", "));
             return {};
         });
-        e.check_form(style, fmt::format("captured and replayed steps are identical bit for bit, {}", kernels),
-                     [&]() -> std::string {
-                         const ops::KernelStyleScope scope(style);
-                         const auto plain = train(false), captured = train(true);
-                         return plain == captured ? ""
-                                                  : fmt::format("{} eagerly, {} replayed", fmt::join(plain, ", "),
-                                                                fmt::join(captured, ", "));
-                     });
+        e.check_style(style, fmt::format("captured and replayed steps are identical bit for bit, {}", kernels),
+                      [&]() -> std::string {
+                          const ops::KernelStyleScope scope(style);
+                          const auto plain = train(false), captured = train(true);
+                          return plain == captured ? ""
+                                                   : fmt::format("{} eagerly, {} replayed", fmt::join(plain, ", "),
+                                                                 fmt::join(captured, ", "));
+                      });
     }
 }
 

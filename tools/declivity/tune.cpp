@@ -139,7 +139,7 @@ std::vector<Task> known_tasks(bool all) {
 struct Options {
     double budget = 0;
     std::string shapes, device, into;
-    bool all = false, again = false;
+    bool all = false, repeat = false;
     std::vector<std::string> explain, merge;
 };
 
@@ -166,7 +166,7 @@ int run(const Options& options) {
         if (options.budget > 0 && seconds() > options.budget) break;
         try {
             fmt::print("{}",
-                       std::visit([&](const auto& shape) { return ops::tune(device, shape, options.again); }, task));
+                       std::visit([&](const auto& shape) { return ops::tune(device, shape, options.repeat); }, task));
         } catch (const OutOfMemory& error) {
             fmt::print("  too large for this device: {}\n", error.what());
         }
@@ -189,7 +189,7 @@ std::function<int()> add_tune(CLI::App& app) {
         ->check(CLI::PositiveNumber);
     tune->add_option("--shapes", options->shapes, fmt::format("file with a shape on each line: {}", kGrammar));
     tune->add_flag("--all", options->all, "shapes of many well-known networks in addition to those of the samples");
-    tune->add_flag("--again", options->again, "measure again what was measured before");
+    tune->add_flag("--again", options->repeat, "measure again what was measured before");
     tune->add_option("--device", options->device, "device, in the format of DECLIVITY_DEVICE");
     tune->add_option("--explain", options->explain,
                      "measure nothing; print which strategy is used for this shape, and why")

@@ -35,24 +35,24 @@ struct Problem {
 };
 
 std::vector<Problem> problems() {
-    const auto with = [](AttentionParameters options) { return [options](DType) { return options; }; };
+    const auto same_for_all_types = [](AttentionParameters options) { return [options](DType) { return options; }; };
     const auto masked = [](const Shape& shape) {
         return [shape](DType) { return AttentionParameters{.attn_mask = random_tensor(shape, 9) > -0.2}; };
     };
     std::vector<Problem> all{
         {"one of all", {1, 1, 1, 1}, {1, 1, 1, 1}, 1},
-        {"odd", {2, 3, 5, 13}, {2, 3, 21, 13}, 7, with({}), true},
-        {"causal", {1, 2, 130, 64}, {1, 2, 130, 64}, 64, with({.is_causal = true})},
+        {"odd", {2, 3, 5, 13}, {2, 3, 21, 13}, 7, same_for_all_types({}), true},
+        {"causal", {1, 2, 130, 64}, {1, 2, 130, 64}, 64, same_for_all_types({.is_causal = true})},
         {"heads share keys, queries at the end",
          {2, 6, 9, 20},
          {2, 2, 25, 20},
          24,
-         with({.is_causal = true, .enable_gqa = true, .query_offset = 16}),
+         same_for_all_types({.is_causal = true, .enable_gqa = true, .query_offset = 16}),
          true},
-        {"one query of many heads", {3, 8, 1, 16}, {3, 1, 100, 16}, 16, with({.enable_gqa = true})},
-        {"a window behind", {1, 2, 150, 32}, {1, 2, 150, 32}, 32, with({.is_causal = true, .window = 9})},
-        {"a window around", {2, 1, 150, 33}, {2, 1, 140, 33}, 31, with({.window = 17})},
-        {"queries that see no key", {1, 2, 50, 8}, {1, 2, 20, 8}, 8, with({.window = 3}), true},
+        {"one query of many heads", {3, 8, 1, 16}, {3, 1, 100, 16}, 16, same_for_all_types({.enable_gqa = true})},
+        {"a window behind", {1, 2, 150, 32}, {1, 2, 150, 32}, 32, same_for_all_types({.is_causal = true, .window = 9})},
+        {"a window around", {2, 1, 150, 33}, {2, 1, 140, 33}, 31, same_for_all_types({.window = 17})},
+        {"queries that see no key", {1, 2, 50, 8}, {1, 2, 20, 8}, 8, same_for_all_types({.window = 3}), true},
         {"padding", {2, 2, 50, 32}, {2, 2, 60, 32}, 32, masked({2, 1, 1, 60})},
         {"a mask of all scores", {2, 2, 20, 8}, {2, 2, 30, 8}, 8, masked({2, 2, 20, 30}), true},
         {"a mask for all samples", {2, 3, 50, 32}, {2, 3, 60, 32}, 32, masked({50, 60})},
@@ -71,11 +71,11 @@ std::vector<Problem> problems() {
          [](DType dtype) {
              return AttentionParameters{.attn_mask = random_tensor({4, 50, 60}, 8, dtype), .enable_gqa = true};
          }},
-        {"dropout", {2, 4, 50, 32}, {2, 2, 61, 32}, 32, with({.dropout_p = 0.3, .enable_gqa = true})},
-        {"everything dropped", {1, 2, 5, 8}, {1, 2, 7, 8}, 8, with({.dropout_p = 1}), true},
-        {"a scale below 0", {1, 1, 40, 16}, {1, 1, 70, 16}, 100, with({.scale = -0.3})},
-        {"wide heads", {1, 1, 70, 128}, {1, 1, 90, 128}, 120, with({.is_causal = true})},
-        {"three axes", {3, 10, 8}, {3, 12, 8}, 4, with({}), true},
+        {"dropout", {2, 4, 50, 32}, {2, 2, 61, 32}, 32, same_for_all_types({.dropout_p = 0.3, .enable_gqa = true})},
+        {"everything dropped", {1, 2, 5, 8}, {1, 2, 7, 8}, 8, same_for_all_types({.dropout_p = 1}), true},
+        {"a scale below 0", {1, 1, 40, 16}, {1, 1, 70, 16}, 100, same_for_all_types({.scale = -0.3})},
+        {"wide heads", {1, 1, 70, 128}, {1, 1, 90, 128}, 120, same_for_all_types({.is_causal = true})},
+        {"three axes", {3, 10, 8}, {3, 12, 8}, 4, same_for_all_types({}), true},
         {"two axes", {10, 8}, {12, 8}, 4},
         {"axes that stretch", {2, 1, 3, 10, 8}, {1, 2, 3, 12, 8}, 8},
     };
@@ -84,7 +84,7 @@ std::vector<Problem> problems() {
     return all;
 }
 
-Shape of_values(Shape k, std::int64_t width) {
+Shape value_shape(Shape k, std::int64_t width) {
     k[-1] = width;
     return k;
 }
@@ -106,8 +106,8 @@ Outcome run(const Problem& problem, DType dtype, const std::vector<Tensor>& oper
 /// (B, heads, L, D) with memory layout (B, L, heads, D) and padding between.
 Tensor laid_by_rows(const Tensor& x) {
     const Tensor rows = permute(x, {0, 2, 1, 3}).clone();
-    const Tensor wide = concat({rows, rows}, 3);
-    return permute(slice(wide, 3, 0, x.size(3)), {0, 2, 1, 3}).detach();
+    const Tensor doubled_rows = concat({rows, rows}, 3);
+    return permute(slice(doubled_rows, 3, 0, x.size(3)), {0, 2, 1, 3}).detach();
 }
 
 }  // namespace
@@ -122,8 +122,8 @@ TEST_CASE("attention: values and gradients of both kernel styles match the decom
             CAPTURE(name_of(dtype));
             const std::vector<Tensor> operands{random_tensor(problem.q, 1, dtype, -2, 2),
                                                random_tensor(problem.k, 2, dtype, -2, 2),
-                                               random_tensor(of_values(problem.k, problem.width), 3, dtype, -2, 2)};
-            const Outcome wanted = [&] {
+                                               random_tensor(value_shape(problem.k, problem.width), 3, dtype, -2, 2)};
+            const Outcome expected = [&] {
                 const detail::DecompositionScope scope;
                 return run(problem, dtype, operands);
             }();
@@ -135,9 +135,9 @@ TEST_CASE("attention: values and gradients of both kernel styles match the decom
                 // The gradient uses y as it was rounded.
                 if (is_16bit_float(dtype))
                     allowed = {dtype == DType::f16 ? 0.01 : 0.08, dtype == DType::f16 ? 0.004 : 0.03};
-                CHECK(difference(got.y, values(wanted.y), allowed) == "");
+                CHECK(difference(got.y, values(expected.y), allowed) == "");
                 for (std::size_t i = 0; i < 3; ++i)
-                    CHECK(difference(got.gradients[i], values(wanted.gradients[i]), allowed) == "");
+                    CHECK(difference(got.gradients[i], values(expected.gradients[i]), allowed) == "");
             }
         }
 }
@@ -149,9 +149,9 @@ TEST_CASE("attention: operands stored by positions, and without contiguous rows"
     if (on_oclgrind()) return;
     for (const KernelStyle style : kernel_styles()) {
         const ops::KernelStyleScope scope(style);
-        const std::vector<double> wanted = values(scaled_dot_product_attention(q, k, v));
-        CHECK(values(scaled_dot_product_attention(laid_by_rows(q), laid_by_rows(k), laid_by_rows(v))) == wanted);
-        CHECK(values(scaled_dot_product_attention(reversed(q), reversed(k), reversed(v))) == wanted);
+        const std::vector<double> expected = values(scaled_dot_product_attention(q, k, v));
+        CHECK(values(scaled_dot_product_attention(laid_by_rows(q), laid_by_rows(k), laid_by_rows(v))) == expected);
+        CHECK(values(scaled_dot_product_attention(reversed(q), reversed(k), reversed(v))) == expected);
     }
 }
 
@@ -162,8 +162,8 @@ TEST_CASE("attention: large scores do not overflow") {
         const Tensor q = tensor({40, -40}, {2, 1}), k = tensor({30, -30, 29}, {3, 1}), v = tensor({1, 2, 3}, {3, 1});
         // Scores 1200 and 1160 of query 0: only the first key counts; for query 1 the second.
         CHECK(difference(scaled_dot_product_attention(q, k, v), {1, 2}, {1e-6, 1e-6}) == "");
-        const Tensor lost = tensor({1, NAN}, {2, 1});
-        const std::vector<double> got = values(scaled_dot_product_attention(lost, k, v));
+        const Tensor with_nan = tensor({1, NAN}, {2, 1});
+        const std::vector<double> got = values(scaled_dot_product_attention(with_nan, k, v));
         CHECK(std::isfinite(got[0]));
         CHECK(std::isnan(got[1]));
     }
@@ -184,9 +184,9 @@ TEST_CASE("attention: memory grows linearly with the length") {
             device().synchronize();
             return static_cast<double>(device().memory().peak - before);
         };
-        const double short_one = peak(512), long_one = peak(2048);
-        CHECK(long_one < 4.5 * short_one);
-        CHECK(long_one < 2048.0 * 2048 * 4);  // a score matrix alone would take twice that
+        const double short_peak = peak(512), long_peak = peak(2048);
+        CHECK(long_peak < 4.5 * short_peak);
+        CHECK(long_peak < 2048.0 * 2048 * 4);  // a score matrix alone would take twice that
     }
 }
 
@@ -198,14 +198,14 @@ TEST_CASE("attention: a mask that requires a gradient") {
     const std::vector<double> got = values(mask.grad());
     const double step = 1e-2;
     for (std::int64_t at = 0; at < mask.numel(); ++at) {
-        const auto moved = [&](double by) {
+        const auto loss_at = [&](double change) {
             std::vector<double> all = values(mask);
-            all[static_cast<std::size_t>(at)] += by;
+            all[static_cast<std::size_t>(at)] += change;
             return values(
                 sum(square(scaled_dot_product_attention(q, k, v, {.attn_mask = tensor(all, mask.shape())}))))[0];
         };
         CHECK(got[static_cast<std::size_t>(at)] ==
-              doctest::Approx((moved(step) - moved(-step)) / (2 * step)).epsilon(2e-2).scale(0.05));
+              doctest::Approx((loss_at(step) - loss_at(-step)) / (2 * step)).epsilon(2e-2).scale(0.05));
     }
 }
 
@@ -224,33 +224,33 @@ TEST_CASE("attention: no keys, no queries") {
 }
 
 TEST_CASE("attention: shape errors name the argument") {
-    const Tensor q = zeros({1, 4, 3, 8}), k = zeros({1, 4, 5, 8}), two = zeros({1, 3, 5, 8});
-    const auto refused = [&](const std::function<void()>& call, const std::string& words) {
+    const Tensor q = zeros({1, 4, 3, 8}), k = zeros({1, 4, 5, 8}), keys_2_heads = zeros({1, 3, 5, 8});
+    const auto check_error = [&](const std::function<void()>& call, const std::string& message) {
         try {
             call();
-            FAIL_CHECK("nothing was thrown; expected: ", words);
+            FAIL_CHECK("nothing was thrown; expected: ", message);
         } catch (const Error& error) {
             INFO(std::string(error.what()));
-            CHECK(std::string(error.what()).find(words) != std::string::npos);
+            CHECK(std::string(error.what()).find(message) != std::string::npos);
             CHECK(std::string(error.what()).starts_with("scaled_dot_product_attention: "));
         }
     };
     const auto call = [&](const Tensor& query, const Tensor& key, const Tensor& value, AttentionParameters options) {
         return [=] { (void)scaled_dot_product_attention(query, key, value, options); };
     };
-    refused(call(q, zeros({1, 4, 5, 7}), k, {}), "one size along the last axis");
-    refused(call(q, k, zeros({1, 4, 6, 8}), {}), "as many values as keys");
-    refused(call(q, two, two, {}), "");
-    refused(call(q, two, two, {.enable_gqa = true}), "heads of key and value that divide");
-    refused(call(zeros({3, 8}), zeros({5, 8}), zeros({5, 8}), {.enable_gqa = true}), "enable_gqa");
-    refused(call(zeros({8}), k, k, {}), "query (..., L, D)");
-    refused(call(q, k.to(DType::f16), k, {}), "key");
-    refused(call(q, k, k, {.dropout_p = 1.5}), "dropout_p in [0, 1]");
-    refused(call(q, k, k, {.window = 0}), "a window of at least 1");
-    refused(call(q, k, k, {.scale = NAN}), "a finite scale");
-    refused(call(q, k, k, {.attn_mask = zeros({3, 5}, {DType::i32})}), "attn_mask");
-    refused(call(q, k, k, {.attn_mask = zeros({4, 5})}), "");
-    refused(call(q, k, k, {.attn_mask = zeros({2, 1, 3, 5})}), "attn_mask that broadcasts to [1, 4, 3, 5]");
-    refused(call(q, k, k, {.alibi_slopes = zeros({3})}), "alibi_slopes");
-    refused(call(q.to(DType::i32), k, k, {}), "query");
+    check_error(call(q, zeros({1, 4, 5, 7}), k, {}), "one size along the last axis");
+    check_error(call(q, k, zeros({1, 4, 6, 8}), {}), "as many values as keys");
+    check_error(call(q, keys_2_heads, keys_2_heads, {}), "");
+    check_error(call(q, keys_2_heads, keys_2_heads, {.enable_gqa = true}), "heads of key and value that divide");
+    check_error(call(zeros({3, 8}), zeros({5, 8}), zeros({5, 8}), {.enable_gqa = true}), "enable_gqa");
+    check_error(call(zeros({8}), k, k, {}), "query (..., L, D)");
+    check_error(call(q, k.to(DType::f16), k, {}), "key");
+    check_error(call(q, k, k, {.dropout_p = 1.5}), "dropout_p in [0, 1]");
+    check_error(call(q, k, k, {.window = 0}), "a window of at least 1");
+    check_error(call(q, k, k, {.scale = NAN}), "a finite scale");
+    check_error(call(q, k, k, {.attn_mask = zeros({3, 5}, {DType::i32})}), "attn_mask");
+    check_error(call(q, k, k, {.attn_mask = zeros({4, 5})}), "");
+    check_error(call(q, k, k, {.attn_mask = zeros({2, 1, 3, 5})}), "attn_mask that broadcasts to [1, 4, 3, 5]");
+    check_error(call(q, k, k, {.alibi_slopes = zeros({3})}), "alibi_slopes");
+    check_error(call(q.to(DType::i32), k, k, {}), "query");
 }

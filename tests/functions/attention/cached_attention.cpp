@@ -68,25 +68,25 @@ std::vector<double> reference(const Problem& p, const std::vector<double>& q, co
         for (std::int64_t head = 0; head < p.heads * p.group; ++head)
             for (std::int64_t i = 0; i < p.queries; ++i) {
                 const std::int64_t length = std::min(std::max<std::int64_t>(p.lengths[at(b)], 0), p.keys),
-                                   stands = length - p.queries + i, of = b * p.heads + head / p.group;
+                                   query_position = length - p.queries + i, kv_offset = b * p.heads + head / p.group;
                 std::vector<double> sums(at(p.width));
-                double most = -std::numeric_limits<double>::infinity(), total = 0;
-                std::vector<double> scores(at(p.keys), most);
+                double largest = -std::numeric_limits<double>::infinity(), total = 0;
+                std::vector<double> scores(at(p.keys), largest);
                 for (std::int64_t j = 0; j < length; ++j) {
-                    if (p.options.is_causal && j > stands) continue;
-                    if (p.options.window && std::abs(stands - j) >= *p.options.window) continue;
+                    if (p.options.is_causal && j > query_position) continue;
+                    if (p.options.window && std::abs(query_position - j) >= *p.options.window) continue;
                     double score = 0;
                     for (std::int64_t d = 0; d < p.depth; ++d)
                         score += q[at(((b * p.heads * p.group + head) * p.queries + i) * p.depth + d)] *
-                                 k[at((of * p.keys + j) * p.depth + d)];
-                    most = std::max(most, scores[at(j)] = scale * score);
+                                 k[at((kv_offset * p.keys + j) * p.depth + d)];
+                    largest = std::max(largest, scores[at(j)] = scale * score);
                 }
                 for (std::int64_t j = 0; j < p.keys; ++j) {
                     if (std::isinf(scores[at(j)])) continue;
-                    const double weight = std::exp(scores[at(j)] - most);
+                    const double weight = std::exp(scores[at(j)] - largest);
                     total += weight;
                     for (std::int64_t e = 0; e < p.width; ++e)
-                        sums[at(e)] += weight * v[at((of * p.keys + j) * p.width + e)];
+                        sums[at(e)] += weight * v[at((kv_offset * p.keys + j) * p.width + e)];
                 }
                 for (const double sum : sums) y.push_back(total == 0 ? 0 : sum / total);
             }
@@ -95,9 +95,9 @@ std::vector<double> reference(const Problem& p, const std::vector<double>& q, co
 
 /// (B, H, S, D) with NaN beyond the lengths.
 Tensor behind_lengths_nan(const Tensor& x, const Tensor& lengths) {
-    const Tensor seen = reshape(arange(0, x.size(2), 1, {DType::i64}), {1, 1, x.size(2), 1}) <
-                        reshape(lengths.to(DType::i64), {x.size(0), 1, 1, 1});
-    return where(seen, x, std::numeric_limits<double>::quiet_NaN()).to(x.dtype()).clone();
+    const Tensor is_valid = reshape(arange(0, x.size(2), 1, {DType::i64}), {1, 1, x.size(2), 1}) <
+                            reshape(lengths.to(DType::i64), {x.size(0), 1, 1, 1});
+    return where(is_valid, x, std::numeric_limits<double>::quiet_NaN()).to(x.dtype()).clone();
 }
 
 struct Paged {
@@ -105,18 +105,20 @@ struct Paged {
 };
 
 /// The keys of all samples in pages of `page`, in arbitrary order.
-Paged paged(const Tensor& x, std::int64_t page, DType index) {
-    const std::int64_t each = (x.size(2) + page - 1) / page, samples = x.size(0);
-    const Tensor whole = pad(x, {0, 0, 0, each * page - x.size(2)});
-    const Tensor pages = reshape(permute(reshape(whole, {samples, x.size(1), each, page, x.size(3)}), {0, 2, 1, 3, 4}),
-                                 {samples * each, x.size(1), page, x.size(3)});
-    std::vector<std::int64_t> from(at(samples * each)), to(from.size());
-    for (std::int64_t i = 0; i < samples * each; ++i) {
-        to[at(i)] = (i * 11 + 3) % (samples * each);  // a permutation: no number of pages here has the factor 11
+Paged make_paged(const Tensor& x, std::int64_t page, DType index) {
+    const std::int64_t pages_per_sample = (x.size(2) + page - 1) / page, samples = x.size(0);
+    const Tensor padded = pad(x, {0, 0, 0, pages_per_sample * page - x.size(2)});
+    const Tensor pages =
+        reshape(permute(reshape(padded, {samples, x.size(1), pages_per_sample, page, x.size(3)}), {0, 2, 1, 3, 4}),
+                {samples * pages_per_sample, x.size(1), page, x.size(3)});
+    std::vector<std::int64_t> from(at(samples * pages_per_sample)), to(from.size());
+    for (std::int64_t i = 0; i < samples * pages_per_sample; ++i) {
+        to[at(i)] =
+            (i * 11 + 3) % (samples * pages_per_sample);  // a permutation: no number of pages here has the factor 11
         from[at(to[at(i)])] = i;
     }
-    return {index_select(pages, 0, Tensor::from(from, {samples * each})),
-            reshape(Tensor::from(to, {samples * each}), {samples, each}).to(index)};
+    return {index_select(pages, 0, Tensor::from(from, {samples * pages_per_sample})),
+            reshape(Tensor::from(to, {samples * pages_per_sample}), {samples, pages_per_sample}).to(index)};
 }
 
 }  // namespace
@@ -124,34 +126,34 @@ Paged paged(const Tensor& x, std::int64_t page, DType index) {
 TEST_CASE("cached attention: values of both kernel styles and the decomposition match plain C++") {
     for (const Problem& p : problems())
         for (DType dtype : floats())
-            for (const DType kept : {dtype, DType::f16, DType::bf16}) {
-                if (dtype == DType::f64 && kept != dtype) continue;
-                if (on_oclgrind() && (dtype == DType::f64 || kept == DType::bf16)) continue;
+            for (const DType cache_dtype : {dtype, DType::f16, DType::bf16}) {
+                if (dtype == DType::f64 && cache_dtype != dtype) continue;
+                if (on_oclgrind() && (dtype == DType::f64 || cache_dtype == DType::bf16)) continue;
                 CAPTURE(std::string(p.name));
                 CAPTURE(name_of(dtype));
-                CAPTURE(name_of(kept));
+                CAPTURE(name_of(cache_dtype));
                 const DType index = p.heads % 2 == 0 ? DType::i64 : DType::i32;
                 const Tensor lengths = Tensor::from(p.lengths, {p.samples}).to(index);
                 const Tensor q = random_tensor({p.samples, p.heads * p.group, p.queries, p.depth}, 1, dtype, -2, 2);
-                const Tensor k = random_tensor({p.samples, p.heads, p.keys, p.depth}, 2, kept, -2, 2);
-                const Tensor v = random_tensor({p.samples, p.heads, p.keys, p.width}, 3, kept, -2, 2);
-                const std::vector<double> wanted = reference(p, values(q), values(k), values(v));
+                const Tensor k = random_tensor({p.samples, p.heads, p.keys, p.depth}, 2, cache_dtype, -2, 2);
+                const Tensor v = random_tensor({p.samples, p.heads, p.keys, p.width}, 3, cache_dtype, -2, 2);
+                const std::vector<double> expected = reference(p, values(q), values(k), values(v));
                 const Tolerance allowed = tolerance(dtype, static_cast<double>(p.keys), 4);
                 {
                     const detail::DecompositionScope scope;
-                    CHECK(difference(cached_attention(q, k, v, lengths, p.options), wanted, allowed) == "");
+                    CHECK(difference(cached_attention(q, k, v, lengths, p.options), expected, allowed) == "");
                 }
                 const Tensor k_lost = behind_lengths_nan(k, lengths), v_lost = behind_lengths_nan(v, lengths);
                 for (const KernelStyle style : kernel_styles()) {
                     CAPTURE(style == KernelStyle::simd);
                     const ops::KernelStyleScope scope(style);
-                    CHECK(difference(cached_attention(q, k_lost, v_lost, lengths, p.options), wanted, allowed) == "");
+                    CHECK(difference(cached_attention(q, k_lost, v_lost, lengths, p.options), expected, allowed) == "");
                     if (on_oclgrind() && !p.small) continue;
                     CachedAttentionParameters options = p.options;
-                    const Paged of_k = paged(k, 5, index), of_v = paged(v, 5, index);
-                    options.block_table = of_k.table;
-                    CHECK(difference(cached_attention(q, of_k.pages, of_v.pages, lengths, options), wanted, allowed) ==
-                          "");
+                    const Paged paged_k = make_paged(k, 5, index), paged_v = make_paged(v, 5, index);
+                    options.block_table = paged_k.table;
+                    CHECK(difference(cached_attention(q, paged_k.pages, paged_v.pages, lengths, options), expected,
+                                     allowed) == "");
                 }
             }
 }
@@ -176,75 +178,75 @@ TEST_CASE("cached attention: gradients match those of attention to the valid key
 
 TEST_CASE("cached attention: keys and values are appended") {
     for (const KernelStyle style : kernel_styles())
-        for (const DType kept : {DType::f32, DType::f16, DType::bf16})
-            for (const bool in_pages : {false, true}) {
-                CAPTURE(in_pages);
-                CAPTURE(name_of(kept));
+        for (const DType cache_dtype : {DType::f32, DType::f16, DType::bf16})
+            for (const bool paged : {false, true}) {
+                CAPTURE(paged);
+                CAPTURE(name_of(cache_dtype));
                 const ops::KernelStyleScope scope(style);
                 const std::int64_t page = 3;
                 const Tensor k = random_tensor({2, 2, 3, 5}, 1), v = random_tensor({2, 2, 3, 4}, 2);
                 const Tensor lengths = Tensor::from<std::int64_t>({4, 7}, {2});  // sample 1 has room for only two
                 const Tensor table = Tensor::from<std::int64_t>({3, 0, 2, 1}, {2, 2});
-                const Tensor to_k = full(in_pages ? Shape{4, 2, page, 5} : Shape{2, 2, 6, 5}, 9, {kept}).clone(),
-                             to_v = full(in_pages ? Shape{4, 2, page, 4} : Shape{2, 2, 6, 4}, 9, {kept}).clone();
+                const Tensor k_cache = full(paged ? Shape{4, 2, page, 5} : Shape{2, 2, 6, 5}, 9, {cache_dtype}).clone(),
+                             v_cache = full(paged ? Shape{4, 2, page, 4} : Shape{2, 2, 6, 4}, 9, {cache_dtype}).clone();
                 ops::attention_append(
                     k.view(), v.view(),
-                    {{}, to_k.view(), to_v.view(), lengths.view(), in_pages ? table.view() : ops::View{}});
-                const auto placed = [&](const Tensor& x) {
-                    Tensor wanted = full({2, 2, 6, x.size(3)}, 9, {kept}).clone();
+                    {{}, k_cache.view(), v_cache.view(), lengths.view(), paged ? table.view() : ops::View{}});
+                const auto expected_cache = [&](const Tensor& x) {
+                    Tensor expected = full({2, 2, 6, x.size(3)}, 9, {cache_dtype}).clone();
                     for (std::int64_t b = 0; b < 2; ++b)
                         for (std::int64_t t = 0; t < 3; ++t)
                             if (const std::int64_t j = b == 0 ? 1 + t : 4 + t; j < 6)
-                                wanted[{b, Slice(), j}] = x[{b, Slice(), t}].to(kept);
-                    return values(wanted);
+                                expected[{b, Slice(), j}] = x[{b, Slice(), t}].to(cache_dtype);
+                    return values(expected);
                 };
-                const auto kept_as = [&](const Tensor& x) {
-                    if (!in_pages) return x;
+                const auto as_dense = [&](const Tensor& x) {
+                    if (!paged) return x;
                     return reshape(permute(reshape(index_select(x, 0, flatten(table, 0)), {2, 2, 2, page, x.size(3)}),
                                            {0, 2, 1, 3, 4}),
                                    {2, 2, 6, x.size(3)});
                 };
-                CHECK(values(kept_as(to_k)) == placed(k));
-                CHECK(values(kept_as(to_v)) == placed(v));
+                CHECK(values(as_dense(k_cache)) == expected_cache(k));
+                CHECK(values(as_dense(v_cache)) == expected_cache(v));
             }
 }
 
 TEST_CASE("cached attention: writes outside of the cache are dropped") {
     const Tensor k = random_tensor({3, 2, 3, 5}, 1), v = random_tensor({3, 2, 3, 4}, 2);
     for (const KernelStyle style : kernel_styles())
-        for (const bool in_pages : {false, true}) {
-            CAPTURE(in_pages);
+        for (const bool paged : {false, true}) {
+            CAPTURE(paged);
             const ops::KernelStyleScope scope(style);
             // Two of three new keys of sample 0 are before the cache; sample 1's second page is one past the last;
             // sample 2's first page has a negative index.
             const Tensor lengths = Tensor::from<std::int64_t>({1, 5, 8}, {3});
             const Tensor table = Tensor::from<std::int64_t>({2, 3, 0, 4, -1, 1}, {3, 2});
-            const Shape shape = in_pages ? Shape{6, 2, 3, 5} : Shape{5, 2, 6, 5};
+            const Shape shape = paged ? Shape{6, 2, 3, 5} : Shape{5, 2, 6, 5};
             const Tensor all_k = full(shape, 9).clone(), all_v = full(shape, 9).clone();
             const auto inner = [&](const Tensor& all, std::int64_t width) {
-                return slice(slice(all, 0, 1, in_pages ? 5 : 4), 3, 0, width);
+                return slice(slice(all, 0, 1, paged ? 5 : 4), 3, 0, width);
             };
             ops::attention_append(k.view(), v.view(),
                                   {{},
                                    inner(all_k, 5).view(),
                                    inner(all_v, 4).view(),
                                    lengths.view(),
-                                   in_pages ? table.view() : ops::View{}});
-            const auto wanted = [&](const Tensor& x) {
-                Tensor made = full(shape, 9).clone();
+                                   paged ? table.view() : ops::View{}});
+            const auto expected = [&](const Tensor& x) {
+                Tensor result = full(shape, 9).clone();
                 for (std::int64_t b = 0; b < 3; ++b)
                     for (std::int64_t t = 0; t < 3; ++t) {
                         const std::int64_t j = std::vector<std::int64_t>{1, 5, 8}[at(b)] - 3 + t;
                         if (j < 0 || j >= 6) continue;
                         const std::int64_t page = std::vector<std::int64_t>{2, 3, 0, 4, -1, 1}[at(b * 2 + j / 3)];
-                        if (in_pages && (page < 0 || page >= 4)) continue;
-                        made[{1 + (in_pages ? page : b), Slice(), in_pages ? j % 3 : j, Slice(0, x.size(3))}] =
+                        if (paged && (page < 0 || page >= 4)) continue;
+                        result[{1 + (paged ? page : b), Slice(), paged ? j % 3 : j, Slice(0, x.size(3))}] =
                             x[{b, Slice(), t}];
                     }
-                return values(made);
+                return values(result);
             };
-            CHECK(values(all_k) == wanted(k));
-            CHECK(values(all_v) == wanted(v));
+            CHECK(values(all_k) == expected(k));
+            CHECK(values(all_v) == expected(v));
         }
 }
 
@@ -258,8 +260,8 @@ TEST_CASE("cached attention: a captured step reads the current lengths") {
     });
     for (std::int64_t length = 4; length < 12; ++length) {
         const Tensor y = step(q);
-        const Tensor wanted = scaled_dot_product_attention(q, slice(k, 2, 0, length), slice(v, 2, 0, length));
-        CHECK(difference(y, values(wanted), {1e-5, 1e-5}) == "");
+        const Tensor expected = scaled_dot_product_attention(q, slice(k, 2, 0, length), slice(v, 2, 0, length));
+        CHECK(difference(y, values(expected), {1e-5, 1e-5}) == "");
     }
 }
 

@@ -26,19 +26,19 @@ Values attention_reference(const Shape& q, const Shape& k, const Shape& v, doubl
     return table({q[0], q[1], q[2], v[3]}, [&](const Dims& at) {
         const std::int64_t b = at[0], head = at[1], i = at[2];
         Values scores(static_cast<std::size_t>(keys));
-        double most = -std::numeric_limits<double>::infinity(), total = 0, sum = 0;
+        double largest = -std::numeric_limits<double>::infinity(), total = 0, sum = 0;
         for (std::int64_t j = 0; j < keys; ++j) {
             double score = bias(b, head, i, j, in);
             for (std::int64_t d = 0; d < q[3]; ++d)
-                score += scale * in[0][place(q, {b, head, i, d})] * in[1][place(k, {b, head / group, j, d})];
+                score += scale * in[0][flat_index(q, {b, head, i, d})] * in[1][flat_index(k, {b, head / group, j, d})];
             scores[static_cast<std::size_t>(j)] = score;
-            most = std::max(most, score);
+            largest = std::max(largest, score);
         }
-        if (std::isinf(most)) return 0.0;
+        if (std::isinf(largest)) return 0.0;
         for (std::int64_t j = 0; j < keys; ++j) {
-            const double weight = std::exp(scores[static_cast<std::size_t>(j)] - most);
+            const double weight = std::exp(scores[static_cast<std::size_t>(j)] - largest);
             total += weight;
-            sum += weight * in[2][place(v, {b, head / group, j, at[3]})];
+            sum += weight * in[2][flat_index(v, {b, head / group, j, at[3]})];
         }
         return sum / total;
     });
@@ -53,20 +53,20 @@ std::vector<Case> attention_catalogue() {
     const Shape q{2, 3, 5, 7}, k{2, 3, 6, 7}, v{2, 3, 6, 4};
     all.push_back(
         {.name = name,
-         .inputs = {{q}, {k}, {v}, {{2, 1, 5, 6}, 0, 1, Kind::truth}},
+         .inputs = {{q}, {k}, {v}, {{2, 1, 5, 6}, 0, 1, Kind::boolean}},
          .call =
              [](const Tensors& in) { return scaled_dot_product_attention(in[0], in[1], in[2], {.attn_mask = in[3]}); },
          .reference =
              [=](const Columns& in, DType) {
                  return attention_reference(
                      q, k, v, 1 / std::sqrt(7.0), in,
-                     [](std::int64_t b, std::int64_t, std::int64_t i, std::int64_t j, const Columns& of) {
-                         return of[3][place({2, 1, 5, 6}, {b, 0, i, j})] != 0 ? 0 : hidden;
+                     [](std::int64_t b, std::int64_t, std::int64_t i, std::int64_t j, const Columns& columns) {
+                         return columns[3][flat_index({2, 1, 5, 6}, {b, 0, i, j})] != 0 ? 0 : hidden;
                      });
              },
          .terms = 20,
-         .loose = 1e-5,
-         .optional = 3});
+         .gradient_tolerance = 1e-5,
+         .first_optional = 3});
     const Shape grouped{1, 4, 5, 3}, few{1, 2, 8, 3};
     all.push_back({.name = name,
                    .inputs = {{grouped}, {few}, {few}, {{4}, 0, 1, Kind::constant}},
@@ -82,54 +82,56 @@ std::vector<Case> attention_catalogue() {
                        },
                    .reference =
                        [=](const Columns& in, DType) {
-                           return attention_reference(
-                               grouped, few, few, 0.7, in,
-                               [](std::int64_t, std::int64_t head, std::int64_t i, std::int64_t j, const Columns& of) {
-                                   const std::int64_t behind = i + 2 - j;
-                                   return behind < 0 || behind > 3
-                                              ? hidden
-                                              : -of[3][static_cast<std::size_t>(head)] * static_cast<double>(behind);
-                               });
+                           return attention_reference(grouped, few, few, 0.7, in,
+                                                      [](std::int64_t, std::int64_t head, std::int64_t i,
+                                                         std::int64_t j, const Columns& columns) {
+                                                          const std::int64_t distance = i + 2 - j;
+                                                          return distance < 0 || distance > 3
+                                                                     ? hidden
+                                                                     : -columns[3][static_cast<std::size_t>(head)] *
+                                                                           static_cast<double>(distance);
+                                                      });
                        },
                    .terms = 20,
-                   .loose = 1e-5,
-                   .optional = 3});
-    const Shape flat{4, 6}, other{9, 6};
+                   .gradient_tolerance = 1e-5,
+                   .first_optional = 3});
+    const Shape query_shape_2d{4, 6}, other{9, 6};
     all.push_back(
         {.name = name,
-         .inputs = {{flat}, {other}, {other}, {{4, 9}}},
+         .inputs = {{query_shape_2d}, {other}, {other}, {{4, 9}}},
          .call =
              [](const Tensors& in) { return scaled_dot_product_attention(in[0], in[1], in[2], {.attn_mask = in[3]}); },
          .reference =
              [=](const Columns& in, DType) {
                  return attention_reference(
                      {1, 1, 4, 6}, {1, 1, 9, 6}, {1, 1, 9, 6}, 1 / std::sqrt(6.0), in,
-                     [](std::int64_t, std::int64_t, std::int64_t i, std::int64_t j, const Columns& of) {
-                         return of[3][place({4, 9}, {i, j})];
+                     [](std::int64_t, std::int64_t, std::int64_t i, std::int64_t j, const Columns& columns) {
+                         return columns[3][flat_index({4, 9}, {i, j})];
                      });
              },
          .terms = 20,
-         .loose = 1e-5,
-         .optional = 3});
-    const Shape asks{2, 4, 2, 6}, cache{2, 2, 9, 6};
-    all.push_back({.name = "cached_attention",
-                   .inputs = {{asks}, {cache}, {cache}, {{2}, 2, 10, Kind::label}},
-                   .call =
-                       [](const Tensors& in) {
-                           return cached_attention(in[0], in[1], in[2], in[3], {.scale = 0.8, .window = 4});
-                       },
-                   .reference =
-                       [=](const Columns& in, DType) {
-                           return attention_reference(
-                               asks, cache, cache, 0.8, in,
-                               [](std::int64_t b, std::int64_t, std::int64_t i, std::int64_t j, const Columns& of) {
-                                   const auto behind =
-                                       static_cast<std::int64_t>(of[3][static_cast<std::size_t>(b)]) - 2 + i - j;
-                                   return behind < 0 || behind > 3 ? hidden : 0;
-                               });
-                       },
-                   .terms = 20,
-                   .loose = 1e-5});
+         .gradient_tolerance = 1e-5,
+         .first_optional = 3});
+    const Shape query_shape{2, 4, 2, 6}, cache{2, 2, 9, 6};
+    all.push_back(
+        {.name = "cached_attention",
+         .inputs = {{query_shape}, {cache}, {cache}, {{2}, 2, 10, Kind::label}},
+         .call =
+             [](const Tensors& in) {
+                 return cached_attention(in[0], in[1], in[2], in[3], {.scale = 0.8, .window = 4});
+             },
+         .reference =
+             [=](const Columns& in, DType) {
+                 return attention_reference(
+                     query_shape, cache, cache, 0.8, in,
+                     [](std::int64_t b, std::int64_t, std::int64_t i, std::int64_t j, const Columns& columns) {
+                         const auto distance =
+                             static_cast<std::int64_t>(columns[3][static_cast<std::size_t>(b)]) - 2 + i - j;
+                         return distance < 0 || distance > 3 ? hidden : 0;
+                     });
+             },
+         .terms = 20,
+         .gradient_tolerance = 1e-5});
     for (const bool interleaved : {false, true})
         all.push_back(
             {.name = "rotary_embedding",
@@ -146,7 +148,7 @@ std::vector<Case> attention_catalogue() {
                          const std::int64_t d = at[3], pair = interleaved ? d / 2 : d % 3;
                          const bool second = interleaved ? d % 2 != 0 : d >= 3;
                          const auto element = [&](std::int64_t e) {
-                             return in[0][place(shape, {at[0], at[1], at[2], e})];
+                             return in[0][flat_index(shape, {at[0], at[1], at[2], e})];
                          };
                          if (d == 6) return element(6);
                          const std::int64_t partner = interleaved ? (second ? d - 1 : d + 1) : (second ? d - 3 : d + 3);
@@ -162,15 +164,15 @@ std::vector<Case> attention_catalogue() {
                        [](const Columns& in, DType) {
                            const Shape shape{2, 3, 4};
                            return table(shape, [&](const Dims& at) {
-                               const double angle = in[1][place({2, 3}, {at[0], at[1]})] *
+                               const double angle = in[1][flat_index({2, 3}, {at[0], at[1]})] *
                                                     std::pow(1e4, -2.0 * static_cast<double>(at[2] % 2) / 4);
-                               const double own = in[0][place(shape, {at[0], at[1], at[2]})],
-                                            across = in[0][place(shape, {at[0], at[1], (at[2] + 2) % 4})];
-                               return own * std::cos(angle) + (at[2] < 2 ? -1 : 1) * across * std::sin(angle);
+                               const double value = in[0][flat_index(shape, {at[0], at[1], at[2]})],
+                                            rotated = in[0][flat_index(shape, {at[0], at[1], (at[2] + 2) % 4})];
+                               return value * std::cos(angle) + (at[2] < 2 ? -1 : 1) * rotated * std::sin(angle);
                            });
                        },
                    .terms = 100,
-                   .optional = 1});
+                   .first_optional = 1});
     all.push_back({.name = "rotary_embedding",
                    .inputs = {{{3, 4}}, {{2}, 0.5, 2, Kind::constant}},
                    .call =
@@ -185,19 +187,19 @@ std::vector<Case> attention_catalogue() {
                            return table(shape, [&](const Dims& at) {
                                const double angle =
                                    static_cast<double>(at[0] + 1) * in[1][static_cast<std::size_t>(at[1] % 2)];
-                               const double own = in[0][place(shape, {at[0], at[1]})],
-                                            across = in[0][place(shape, {at[0], (at[1] + 2) % 4})];
-                               return own * std::cos(angle) + (at[1] < 2 ? -1 : 1) * across * std::sin(angle);
+                               const double value = in[0][flat_index(shape, {at[0], at[1]})],
+                                            rotated = in[0][flat_index(shape, {at[0], (at[1] + 2) % 4})];
+                               return value * std::cos(angle) + (at[1] < 2 ? -1 : 1) * rotated * std::sin(angle);
                            });
                        },
-                   .optional = 1});
+                   .first_optional = 1});
     all.push_back({.name = "sinusoidal_embedding",
                    .inputs = {{{3, 4}, 0, 50, Kind::constant}},
                    .call = [](const Tensors& in) { return sinusoidal_embedding(in[0], 6, 100); },
                    .reference =
                        [](const Columns& in, DType) {
                            return table({3, 4, 6}, [&](const Dims& at) {
-                               const double angle = in[0][place({3, 4}, {at[0], at[1]})] *
+                               const double angle = in[0][flat_index({3, 4}, {at[0], at[1]})] *
                                                     std::pow(100.0, -2.0 * static_cast<double>(at[2] / 2) / 6);
                                return at[2] % 2 == 0 ? std::sin(angle) : std::cos(angle);
                            });

@@ -18,29 +18,38 @@ using Values = std::vector<double>;
 using Columns = std::vector<Values>;
 using Tensors = std::vector<Tensor>;
 
-enum class Kind : std::uint8_t { real, constant, whole, label, truth };  // only `real` requires gradients
+/// Kinds of inputs; only `real` requires gradients.
+enum class Kind : std::uint8_t {
+    real,      ///< floating, differentiable
+    constant,  ///< floating, without a gradient
+    integral,  ///< integers, stored in the type under test
+    label,     ///< indices, i64
+    boolean,   ///< conditions, bool
+};
 
+/// Random values in [low, high).
 struct Input {
     Shape shape;
     double low = -2, high = 2;
     Kind kind = Kind::real;
 };
 
+/// A call of a function, and its result in double.
 struct Case {
-    std::string name;
-    std::vector<Input> inputs;
+    std::string name;           ///< of the function
+    std::vector<Input> inputs;  ///< one for each element of the lists passed to `call` and `reference`
     std::function<Tensor(const Tensors&)> call;
-    std::function<Values(const Columns&, DType)> reference;
+    std::function<Values(const Columns&, DType)> reference;  ///< elements in row-major order
     bool differentiable = true;
-    double terms = 1;             // of the longest sum
-    std::string says = {};        // name in error messages, if different
-    double loose = 1e-6;          // tolerance of the numeric gradient
-    bool reads_elements = false;  // reads elements, so that it cannot be captured, and is not checked by the contract
-    bool flat = false;            // its gradient is 0 everywhere
-    bool random = false;          // uses random numbers, different ones in f64 and f32
-    std::size_t optional = std::string::npos;  // inputs from this one on are optional
-    bool reduced_precision = true;             // supports f16 and bf16
-    bool brief = false;  // one of many of its kind: the contract checks one in five of them, all with DECLIVITY_FULL
+    double terms = 1;                  ///< number of terms of the longest sum, which sets the tolerance
+    std::string error_name = {};       ///< name in error messages; empty: `name`
+    double gradient_tolerance = 1e-6;  ///< of the numeric gradient, relative to max(1, |gradient|)
+    bool reads_elements = false;       ///< synchronises, so that it cannot be captured; the contract skips it
+    bool zero_gradient = false;        ///< the gradient is 0 everywhere
+    bool random = false;               ///< uses random numbers, different ones in f64 and f32
+    std::size_t first_optional = std::string::npos;  ///< index of the first optional input
+    bool reduced_precision = true;                   ///< supports f16 and bf16
+    bool sampled = false;  ///< one of many similar cases: the contract checks one in five, all with DECLIVITY_FULL
 };
 
 /// A value for each index of a shape, row-major.
@@ -50,7 +59,7 @@ inline Values table(const Shape& shape, const std::function<double(const Dims&)>
     return out;
 }
 
-inline std::size_t place(const Shape& shape, std::initializer_list<std::int64_t> index) {
+inline std::size_t flat_index(const Shape& shape, std::initializer_list<std::int64_t> index) {
     std::int64_t out = 0;
     int axis = 0;
     for (const std::int64_t i : index) out = out * shape[axis++] + i;

@@ -34,29 +34,29 @@ std::vector<Case> cases() {
     for (Case& item : all) {
         for (const char* name : {"conv2d", "batch_norm", "linear", "conv1d", "conv_transpose2d", "layer_norm",
                                  "rms_norm", "lstm_cell", "index"})
-            if (item.name == name) item.optional = 1;
+            if (item.name == name) item.first_optional = 1;
         for (const char* name : {"cross_entropy", "nll_loss", "multi_margin_loss", "binary_cross_entropy",
                                  "bce_with_logits", "binary_cross_entropy_with_logits", "multilabel_soft_margin_loss"})
-            if (item.name == name) item.optional = 2;
+            if (item.name == name) item.first_optional = 2;
     }
     return all;
 }
 
-bool of_another_turn(std::size_t at) {
-    const char* const given = std::getenv("DECLIVITY_TURN");
-    if (given == nullptr || std::getenv("DECLIVITY_FULL") != nullptr) return false;
-    const auto turn = static_cast<std::size_t>(std::atoi(given));
+bool is_other_turn(std::size_t at) {
+    const char* const turn_text = std::getenv("DECLIVITY_TURN");
+    if (turn_text == nullptr || std::getenv("DECLIVITY_FULL") != nullptr) return false;
+    const auto turn = static_cast<std::size_t>(std::atoi(turn_text));
     return at % 4 != turn / (on_oclgrind() ? 8 : 2) % 4;
 }
 
-Columns inputs_of(const Case& one) {
+Columns inputs_of(const Case& test_case) {
     Columns out;
-    for (std::size_t i = 0; i < one.inputs.size(); ++i) {
-        const Input& input = one.inputs[i];
+    for (std::size_t i = 0; i < test_case.inputs.size(); ++i) {
+        const Input& input = test_case.inputs[i];
         Values column = random_values(input.shape.numel(), 100 + i, input.low, input.high);
         for (double& value : column)
             value = input.kind == Kind::real || input.kind == Kind::constant ? static_cast<float>(value)
-                    : input.kind == Kind::truth                              ? std::round(value)
+                    : input.kind == Kind::boolean                            ? std::round(value)
                                                                              : std::floor(value);
         out.push_back(std::move(column));
     }
@@ -66,22 +66,22 @@ Columns inputs_of(const Case& one) {
 Tensor strided(const Tensor& x) {
     Dims reverse;
     for (int axis = x.rank() - 1; axis >= 0; --axis) reverse.push_back(axis);
-    const Tensor turned = permute(x, reverse).clone();
-    const std::int64_t last = turned.rank() - 1;
-    const Tensor spread = reshape(concat({reshape(turned, {-1, 1}), reshape(turned, {-1, 1})}, 1), [&] {
-        Shape shape = turned.shape();
+    const Tensor reversed = permute(x, reverse).clone();
+    const std::int64_t last = reversed.rank() - 1;
+    const Tensor interleaved = reshape(concat({reshape(reversed, {-1, 1}), reshape(reversed, {-1, 1})}, 1), [&] {
+        Shape shape = reversed.shape();
         shape[static_cast<int>(last)] *= 2;
         return shape;
     }());
-    return permute(slice(spread, last, 0, 2 * x.shape()[0], 2), reverse).detach();
+    return permute(slice(interleaved, last, 0, 2 * x.shape()[0], 2), reverse).detach();
 }
 
-Tensors tensors_of(const Case& one, const Columns& columns, DType dtype, Layout layout) {
+Tensors tensors_of(const Case& test_case, const Columns& columns, DType dtype, Layout layout) {
     Tensors out;
     for (std::size_t i = 0; i < columns.size(); ++i) {
-        const Kind kind = one.inputs[i].kind;
-        const DType own = kind == Kind::label ? DType::i64 : kind == Kind::truth ? DType::boolean : dtype;
-        const Tensor x = tensor(columns[i], one.inputs[i].shape, own);
+        const Kind kind = test_case.inputs[i].kind;
+        const DType input_dtype = kind == Kind::label ? DType::i64 : kind == Kind::boolean ? DType::boolean : dtype;
+        const Tensor x = tensor(columns[i], test_case.inputs[i].shape, input_dtype);
         out.push_back(layout == Layout::dense ? x : strided(x));
     }
     return out;

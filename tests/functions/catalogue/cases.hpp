@@ -15,16 +15,16 @@ std::vector<Case> cases();
 /// If tests run in turns (./bootstrap test, DECLIVITY_TURN), returns whether a long test leaves this case to another
 /// turn. The cases alternate by pairs of turns, and under Oclgrind, where a file has one turn of eight, by the quarters
 /// of 32 turns.
-bool of_another_turn(std::size_t at);
+bool is_other_turn(std::size_t at);
 
 /// The same values, rounded to f32, so that both types compute with the same.
-Columns inputs_of(const Case& one);
+Columns inputs_of(const Case& test_case);
 
 enum class Layout : bool { dense, strided };
 
 /// Axes in reverse order in memory, every second element of the innermost.
 Tensor strided(const Tensor& x);
 
-Tensors tensors_of(const Case& one, const Columns& columns, DType dtype, Layout layout);
+Tensors tensors_of(const Case& test_case, const Columns& columns, DType dtype, Layout layout);
 
 }  // namespace declivity::test::catalogue

@@ -23,10 +23,10 @@ Values convolved(const Columns& in, const Shape& from, const Shape& filter, cons
         for (std::int64_t c = 0; c < filter[1]; ++c)
             for_each_index(windows.kernel, [&](const Dims& tap) {
                 const std::int64_t channel = at[1] / (filter[0] / groups) * filter[1] + c;
-                const auto [place, inside] = place_in_window(windows, from, at, tap, channel);
-                Place weight{at[1], c};
-                for (const std::int64_t one : tap) weight.push_back(one);
-                if (inside) sum += element(in[0], from, place) * element(in[1], filter, weight);
+                const auto [index, inside] = index_in_window(windows, from, at, tap, channel);
+                MultiIndex weight{at[1], c};
+                for (const std::int64_t coordinate : tap) weight.push_back(coordinate);
+                if (inside) sum += element(in[0], from, index) * element(in[1], filter, weight);
             });
         return sum;
     });
@@ -36,20 +36,20 @@ Values convolved(const Columns& in, const Shape& from, const Shape& filter, cons
 Values transposed(const Columns& in, const Shape& from, const Shape& filter, const Shape& out, const Windows& windows,
                   std::int64_t groups) {
     Values sums(static_cast<std::size_t>(out.numel()), 0);
-    const auto number = [&](const Place& place) {
+    const auto number = [&](const MultiIndex& index) {
         std::int64_t at = 0;
-        for (int axis = 0; axis < out.rank(); ++axis) at = at * out[axis] + place[static_cast<std::size_t>(axis)];
+        for (int axis = 0; axis < out.rank(); ++axis) at = at * out[axis] + index[static_cast<std::size_t>(axis)];
         return static_cast<std::size_t>(at);
     };
     for_each_index(from, [&](const Dims& at) {
         for (std::int64_t o = 0; o < filter[1]; ++o)
             for_each_index(windows.kernel, [&](const Dims& tap) {
                 const std::int64_t channel = at[1] / (from[1] / groups) * filter[1] + o;
-                const auto [place, inside] = place_in_window(windows, out, at, tap, channel);
-                Place weight{at[1], o};
-                for (const std::int64_t one : tap) weight.push_back(one);
-                Place source(at.begin(), at.end());
-                if (inside) sums[number(place)] += element(in[0], from, source) * element(in[1], filter, weight);
+                const auto [index, inside] = index_in_window(windows, out, at, tap, channel);
+                MultiIndex weight{at[1], o};
+                for (const std::int64_t coordinate : tap) weight.push_back(coordinate);
+                MultiIndex source(at.begin(), at.end());
+                if (inside) sums[number(index)] += element(in[0], from, source) * element(in[1], filter, weight);
             });
     });
     if (in.size() > 2) {
@@ -63,33 +63,33 @@ Values transposed(const Columns& in, const Shape& from, const Shape& filter, con
 
 void add_convolutions(std::vector<Case>& all) {
     const auto add = [&](const std::string& name, std::vector<Input> inputs, std::function<Tensor(const Tensors&)> call,
-                         std::function<Values(const Columns&)> reference, bool brief) {
+                         std::function<Values(const Columns&)> reference, bool sampled) {
         all.push_back(
             {.name = name,
              .inputs = std::move(inputs),
              .call = std::move(call),
              .reference = [reference = std::move(reference)](const Columns& in, DType) { return reference(in); },
              .terms = 20,
-             .optional = 1,
-             .brief = brief});
+             .first_optional = 1,
+             .sampled = sampled});
     };
     const auto conv = [&](const std::string& name, const Shape& from, const Shape& filter, const Shape& out,
                           const Windows& windows, std::int64_t groups, bool bias,
-                          std::function<Tensor(const Tensors&)> call, bool brief = true) {
+                          std::function<Tensor(const Tensors&)> call, bool sampled = true) {
         std::vector<Input> inputs{{from}, {filter}};
         if (bias) inputs.push_back({{out[1]}});
         add(
             name, inputs, std::move(call),
-            [=](const Columns& in) { return convolved(in, from, filter, out, windows, groups); }, brief);
+            [=](const Columns& in) { return convolved(in, from, filter, out, windows, groups); }, sampled);
     };
     const auto back = [&](const std::string& name, const Shape& from, const Shape& filter, const Shape& out,
                           const Windows& windows, std::int64_t groups, bool bias,
-                          std::function<Tensor(const Tensors&)> call, bool brief = true) {
+                          std::function<Tensor(const Tensors&)> call, bool sampled = true) {
         std::vector<Input> inputs{{from}, {filter}};
         if (bias) inputs.push_back({{out[1]}});
         add(
             name, inputs, std::move(call),
-            [=](const Columns& in) { return transposed(in, from, filter, out, windows, groups); }, brief);
+            [=](const Columns& in) { return transposed(in, from, filter, out, windows, groups); }, sampled);
     };
     const auto bias_of = [](const Tensors& in) { return in.size() > 2 ? in[2] : Tensor(); };
 
@@ -148,20 +148,20 @@ void add_convolutions(std::vector<Case>& all) {
 
 void add_windows(std::vector<Case>& all) {
     const auto add = [&](const std::string& name, const Shape& from, const Shape& to,
-                         std::function<Tensor(const Tensor&)> call, std::function<Place(const Dims&)> place_of,
-                         bool brief = true) {
-        all.push_back(moved(name, from, to, std::move(call), std::move(place_of)));
-        all.back().brief = brief;
+                         std::function<Tensor(const Tensor&)> call, std::function<MultiIndex(const Dims&)> index_of,
+                         bool sampled = true) {
+        all.push_back(indexed_case(name, from, to, std::move(call), std::move(index_of)));
+        all.back().sampled = sampled;
     };
     add(
         "unfold_axis", {3, 7, 2}, {3, 3, 2, 3}, [](const Tensor& x) { return unfold_axis(x, 1, 3, 2); },
         [](const Dims& at) {
-            return Place{at[0], at[1] * 2 + at[3], at[2]};
+            return MultiIndex{at[0], at[1] * 2 + at[3], at[2]};
         },
         false);
     add(
         "unfold_axis", {9}, {2, 3}, [](const Tensor& x) { return unfold_axis(x, -1, 3, 4); },
-        [](const Dims& at) { return Place{at[0] * 4 + at[1]}; });
+        [](const Dims& at) { return MultiIndex{at[0] * 4 + at[1]}; });
     // Windows of 2 x 3, stride (2, 1), padding (1, 0), dilation (1, 2): 3 x 2 of them.
     const UnfoldParameters windows{.kernel_size = {2, 3}, .stride = {2, 1}, .padding = {1, 0}, .dilation = {1, 2}};
     const auto in_image = [](std::int64_t row, std::int64_t window) {
@@ -172,7 +172,7 @@ void add_windows(std::vector<Case>& all) {
         "unfold", {2, 2, 4, 6}, {2, 12, 6}, [=](const Tensor& x) { return unfold(x, windows); },
         [=](const Dims& at) {
             const auto [h, w] = in_image(at[1], at[2]);
-            return h < 0 || h >= 4 ? Place{} : Place{at[0], at[1] / 6, h, w};
+            return h < 0 || h >= 4 ? MultiIndex{} : MultiIndex{at[0], at[1] / 6, h, w};
         },
         false);
     const auto summed = [=](const Columns& in, DType) {
@@ -180,7 +180,8 @@ void add_windows(std::vector<Case>& all) {
         for_each_index({2, 12, 6}, [&](const Dims& at) {
             const auto [h, w] = in_image(at[1], at[2]);
             if (h >= 0 && h < 4)
-                out[place({2, 2, 4, 6}, {at[0], at[1] / 6, h, w})] += element(in[0], {2, 12, 6}, {at[0], at[1], at[2]});
+                out[flat_index({2, 2, 4, 6}, {at[0], at[1] / 6, h, w})] +=
+                    element(in[0], {2, 12, 6}, {at[0], at[1], at[2]});
         });
         return out;
     };
@@ -198,7 +199,7 @@ void add_windows(std::vector<Case>& all) {
             return pad(x, {3, 1, 2, 0}, PadMode::replicate);
         },
         [](const Dims& at) {
-            return Place{at[0], std::max<std::int64_t>(at[1] - 2, 0), std::clamp<std::int64_t>(at[2] - 3, 0, 2)};
+            return MultiIndex{at[0], std::max<std::int64_t>(at[1] - 2, 0), std::clamp<std::int64_t>(at[2] - 3, 0, 2)};
         });
     add(
         "pad", {2, 4, 3}, {2, 7, 5},
@@ -206,7 +207,7 @@ void add_windows(std::vector<Case>& all) {
             return pad(x, {2, 0, 0, 3}, PadMode::reflect);
         },
         [](const Dims& at) {
-            return Place{at[0], at[1] < 4 ? at[1] : 6 - at[1], std::abs(at[2] - 2)};
+            return MultiIndex{at[0], at[1] < 4 ? at[1] : 6 - at[1], std::abs(at[2] - 2)};
         });
     add(
         "pad", {2, 4, 3}, {2, 4, 6},
@@ -214,7 +215,7 @@ void add_windows(std::vector<Case>& all) {
             return pad(x, {2, 1, -1, 1}, PadMode::circular);
         },
         [](const Dims& at) {
-            return Place{at[0], at[1] < 3 ? at[1] + 1 : 1, (at[2] + 1) % 3};
+            return MultiIndex{at[0], at[1] < 3 ? at[1] + 1 : 1, (at[2] + 1) % 3};
         });
     add(
         "pad", {2, 4, 3}, {2, 5, 2},
@@ -222,7 +223,7 @@ void add_windows(std::vector<Case>& all) {
             return pad(x, {-1, 0, 2, -1});
         },
         [](const Dims& at) {
-            return at[1] < 2 ? Place{} : Place{at[0], at[1] - 2, at[2] + 1};
+            return at[1] < 2 ? MultiIndex{} : MultiIndex{at[0], at[1] - 2, at[2] + 1};
         });
 }
 

@@ -18,11 +18,11 @@ namespace declivity::test::catalogue {
 namespace {
 
 /// Operands after the first are broadcast to it.
-Case of_table(const std::string& name, std::function<Tensor(const Tensors&)> call, Function function,
-              Kind kind = Kind::real) {
+Case table_case(const std::string& name, std::function<Tensor(const Tensors&)> call, Function function,
+                Kind kind = Kind::real) {
     const ElementwiseCase& row = *case_of(function);
     const auto inputs = static_cast<std::size_t>(ops::info(function).inputs);
-    const Shape whole{3, 5, 7}, shapes[] = {whole, {5, 1}, {7}};
+    const Shape shape{3, 5, 7}, shapes[] = {shape, {5, 1}, {7}};
     std::vector<Input> all;
     for (std::size_t i = 0; i < inputs; ++i)
         all.push_back({shapes[i], std::max(row.low, -4.0), std::min(row.high, 4.0), kind});
@@ -30,9 +30,9 @@ Case of_table(const std::string& name, std::function<Tensor(const Tensors&)> cal
             .inputs = std::move(all),
             .call = std::move(call),
             .reference =
-                [&row, whole, inputs](const Columns& in, DType) {
-                    return table(whole, [&](const Dims& at) {
-                        Arguments arguments{.a = in[0][place(whole, {at[0], at[1], at[2]})]};
+                [&row, shape, inputs](const Columns& in, DType) {
+                    return table(shape, [&](const Dims& at) {
+                        Arguments arguments{.a = in[0][flat_index(shape, {at[0], at[1], at[2]})]};
                         if (inputs > 1) arguments.b = in[1][static_cast<std::size_t>(at[1])];
                         if (inputs > 2) arguments.c = in[2][static_cast<std::size_t>(at[2])];
                         if (!row.parameters.empty()) arguments.p = row.parameters[0];
@@ -42,14 +42,14 @@ Case of_table(const std::string& name, std::function<Tensor(const Tensors&)> cal
                 },
             .differentiable = kind == Kind::real,
             .terms = row.ulps / 2,
-            .flat = function == Function::floor || function == Function::ceil || function == Function::round ||
-                    function == Function::trunc || function == Function::sign,
-            .brief = true};
+            .zero_gradient = function == Function::floor || function == Function::ceil || function == Function::round ||
+                             function == Function::trunc || function == Function::sign,
+            .sampled = true};
 }
 
 /// A function of one tensor composed of others.
-Case made_of_others(const std::string& name, std::function<Tensor(const Tensor&)> call,
-                    std::function<double(double)> reference, double low = -3, double high = 3) {
+Case composed_case(const std::string& name, std::function<Tensor(const Tensor&)> call,
+                   std::function<double(double)> reference, double low = -3, double high = 3) {
     return {.name = name,
             .inputs = {{{3, 5, 7}, low, high}},
             .call = [call = std::move(call)](const Tensors& in) { return call(in[0]); },
@@ -60,24 +60,24 @@ Case made_of_others(const std::string& name, std::function<Tensor(const Tensor&)
                     return out;
                 },
             .terms = 4,
-            .brief = true};
+            .sampled = true};
 }
 
 /// A function of two, the second broadcast to the first.
-Case made_of_two(const std::string& name, std::function<Tensor(const Tensor&, const Tensor&)> call,
-                 double (*reference)(double, double), double low_b = -2, double high_b = 2) {
+Case composed_pair_case(const std::string& name, std::function<Tensor(const Tensor&, const Tensor&)> call,
+                        double (*reference)(double, double), double low_b = -2, double high_b = 2) {
     return {.name = name,
             .inputs = {{{3, 5, 7}}, {{5, 1}, low_b, high_b}},
             .call = [call = std::move(call)](const Tensors& in) { return call(in[0], in[1]); },
             .reference =
                 [reference](const Columns& in, DType) {
                     return table({3, 5, 7}, [&](const Dims& at) {
-                        return reference(in[0][place({3, 5, 7}, {at[0], at[1], at[2]})],
+                        return reference(in[0][flat_index({3, 5, 7}, {at[0], at[1], at[2]})],
                                          in[1][static_cast<std::size_t>(at[1])]);
                     });
                 },
             .terms = 4,
-            .brief = true};
+            .sampled = true};
 }
 
 /// x (3, 4, 7): the first two of axis 1 through `gated`, with the other two.
@@ -89,8 +89,8 @@ Case gated(const std::string& name, std::function<Tensor(const Tensor&)> call,
             .reference =
                 [both = std::move(both)](const Columns& in, DType) {
                     return table({3, 2, 7}, [&](const Dims& at) {
-                        return both(in[0][place({3, 4, 7}, {at[0], at[1], at[2]})],
-                                    in[0][place({3, 4, 7}, {at[0], at[1] + 2, at[2]})]);
+                        return both(in[0][flat_index({3, 4, 7}, {at[0], at[1], at[2]})],
+                                    in[0][flat_index({3, 4, 7}, {at[0], at[1] + 2, at[2]})]);
                     });
                 },
             .terms = 8};
@@ -100,154 +100,154 @@ Case gated(const std::string& name, std::function<Tensor(const Tensor&)> call,
 
 std::vector<Case> elementwise_catalogue() {
     std::vector<Case> all{
-        of_table(
+        table_case(
             "floor", [](const Tensors& in) { return floor(in[0]); }, Function::floor),
-        of_table(
+        table_case(
             "ceil", [](const Tensors& in) { return ceil(in[0]); }, Function::ceil),
-        of_table(
+        table_case(
             "round", [](const Tensors& in) { return round(in[0]); }, Function::round),
-        of_table(
+        table_case(
             "trunc", [](const Tensors& in) { return trunc(in[0]); }, Function::trunc),
-        of_table(
+        table_case(
             "frac", [](const Tensors& in) { return frac(in[0]); }, Function::frac),
-        of_table(
+        table_case(
             "sign", [](const Tensors& in) { return sign(in[0]); }, Function::sign),
-        of_table(
+        table_case(
             "rsqrt", [](const Tensors& in) { return rsqrt(in[0]); }, Function::rsqrt),
-        of_table(
+        table_case(
             "log1p", [](const Tensors& in) { return log1p(in[0]); }, Function::log1p),
-        of_table(
+        table_case(
             "expm1", [](const Tensors& in) { return expm1(in[0]); }, Function::expm1),
-        of_table(
+        table_case(
             "log2", [](const Tensors& in) { return log2(in[0]); }, Function::log2),
-        of_table(
+        table_case(
             "log10", [](const Tensors& in) { return log10(in[0]); }, Function::log10),
-        of_table(
+        table_case(
             "exp2", [](const Tensors& in) { return exp2(in[0]); }, Function::exp2),
-        of_table(
+        table_case(
             "sin", [](const Tensors& in) { return sin(in[0]); }, Function::sin),
-        of_table(
+        table_case(
             "cos", [](const Tensors& in) { return cos(in[0]); }, Function::cos),
-        of_table(
+        table_case(
             "tan", [](const Tensors& in) { return tan(in[0]); }, Function::tan),
-        of_table(
+        table_case(
             "asin", [](const Tensors& in) { return asin(in[0]); }, Function::asin),
-        of_table(
+        table_case(
             "acos", [](const Tensors& in) { return acos(in[0]); }, Function::acos),
-        of_table(
+        table_case(
             "atan", [](const Tensors& in) { return atan(in[0]); }, Function::atan),
-        of_table(
+        table_case(
             "sinh", [](const Tensors& in) { return sinh(in[0]); }, Function::sinh),
-        of_table(
+        table_case(
             "cosh", [](const Tensors& in) { return cosh(in[0]); }, Function::cosh),
-        of_table(
+        table_case(
             "asinh", [](const Tensors& in) { return asinh(in[0]); }, Function::asinh),
-        of_table(
+        table_case(
             "acosh", [](const Tensors& in) { return acosh(in[0]); }, Function::acosh),
-        of_table(
+        table_case(
             "atanh", [](const Tensors& in) { return atanh(in[0]); }, Function::atanh),
-        of_table(
+        table_case(
             "erf", [](const Tensors& in) { return erf(in[0]); }, Function::erf),
-        of_table(
+        table_case(
             "erfc", [](const Tensors& in) { return erfc(in[0]); }, Function::erfc),
-        of_table(
+        table_case(
             "erfinv", [](const Tensors& in) { return erfinv(in[0]); }, Function::erfinv),
-        of_table(
+        table_case(
             "lgamma", [](const Tensors& in) { return lgamma(in[0]); }, Function::lgamma),
-        of_table(
+        table_case(
             "digamma", [](const Tensors& in) { return digamma(in[0]); }, Function::digamma),
-        of_table(
+        table_case(
             "isnan", [](const Tensors& in) { return isnan(in[0]); }, Function::isnan, Kind::constant),
-        of_table(
+        table_case(
             "isinf", [](const Tensors& in) { return isinf(in[0]); }, Function::isinf, Kind::constant),
-        of_table(
+        table_case(
             "isfinite", [](const Tensors& in) { return isfinite(in[0]); }, Function::isfinite, Kind::constant),
-        of_table(
+        table_case(
             "logsigmoid", [](const Tensors& in) { return logsigmoid(in[0]); }, Function::logsigmoid),
-        of_table(
+        table_case(
             "softsign", [](const Tensors& in) { return softsign(in[0]); }, Function::softsign),
-        of_table(
+        table_case(
             "hardswish", [](const Tensors& in) { return hardswish(in[0]); }, Function::hardswish),
-        of_table(
+        table_case(
             "hardsigmoid", [](const Tensors& in) { return hardsigmoid(in[0]); }, Function::hardsigmoid),
-        of_table(
+        table_case(
             "mish", [](const Tensors& in) { return mish(in[0]); }, Function::mish),
-        of_table(
+        table_case(
             "gelu_tanh", [](const Tensors& in) { return gelu_tanh(in[0]); }, Function::gelu_tanh),
-        of_table(
+        table_case(
             "atan2", [](const Tensors& in) { return atan2(in[0], in[1]); }, Function::atan2),
-        of_table(
+        table_case(
             "hypot", [](const Tensors& in) { return hypot(in[0], in[1]); }, Function::hypot),
-        of_table(
+        table_case(
             "logaddexp", [](const Tensors& in) { return logaddexp(in[0], in[1]); }, Function::logaddexp),
-        of_table(
+        table_case(
             "copysign", [](const Tensors& in) { return copysign(in[0], in[1]); }, Function::copysign),
-        of_table(
+        table_case(
             "heaviside", [](const Tensors& in) { return heaviside(in[0], in[1]); }, Function::heaviside,
             Kind::constant),
-        of_table(
+        table_case(
             "lerp", [](const Tensors& in) { return lerp(in[0], in[1], in[2]); }, Function::lerp),
-        of_table(
+        table_case(
             "elu", [](const Tensors& in) { return elu(in[0], 0.75); }, Function::elu),
-        of_table(
+        table_case(
             "softplus", [](const Tensors& in) { return softplus(in[0], 1.5, 2); }, Function::softplus),
-        of_table(
+        table_case(
             "hardtanh", [](const Tensors& in) { return hardtanh(in[0], -1, 2); }, Function::hardtanh),
-        of_table(
+        table_case(
             "threshold", [](const Tensors& in) { return threshold(in[0], -1, 2); }, Function::threshold),
-        of_table(
+        table_case(
             "softshrink", [](const Tensors& in) { return softshrink(in[0]); }, Function::softshrink),
-        of_table(
+        table_case(
             "hardshrink", [](const Tensors& in) { return hardshrink(in[0]); }, Function::hardshrink),
-        made_of_others(
+        composed_case(
             "relu6", [](const Tensor& x) { return relu6(x); }, [](double x) { return std::min(std::max(x, 0.0), 6.0); },
             -8, 8),
-        made_of_others(
+        composed_case(
             "selu", selu,
             [](double x) { return 1.0507009873554804934 * (x > 0 ? x : 1.6732632423543772848 * std::expm1(x)); }),
-        made_of_others(
+        composed_case(
             "celu", [](const Tensor& x) { return celu(x, 0.75); },
             [](double x) { return std::max(x, 0.0) + std::min(0.75 * std::expm1(x / 0.75), 0.0); }),
-        made_of_others("tanhshrink", tanhshrink, [](double x) { return x - std::tanh(x); }),
-        made_of_others(
+        composed_case("tanhshrink", tanhshrink, [](double x) { return x - std::tanh(x); }),
+        composed_case(
             "rrelu", [](const Tensor& x) { return rrelu(x, 0.25, 0.5); },
             [](double x) { return x > 0 ? x : 0.375 * x; }),
-        made_of_others(
+        composed_case(
             "nan_to_num", [](const Tensor& x) { return nan_to_num(x); }, [](double x) { return x; }),
-        made_of_others(
+        composed_case(
             "polygamma", [](const Tensor& x) { return polygamma(2, x); },
             [](double x) { return -2 * hurwitz_zeta_reference(3, x); }, 0.5, 4),
-        made_of_others(
+        composed_case(
             "deg2rad", deg2rad, [](double x) { return x * std::numbers::pi / 180; }, -90, 90),
-        made_of_others("rad2deg", rad2deg, [](double x) { return x * 180 / std::numbers::pi; }),
-        made_of_others("sinc", sinc,
-                       [](double x) { return x == 0 ? 1 : std::sin(std::numbers::pi * x) / (std::numbers::pi * x); }),
-        made_of_others(
+        composed_case("rad2deg", rad2deg, [](double x) { return x * 180 / std::numbers::pi; }),
+        composed_case("sinc", sinc,
+                      [](double x) { return x == 0 ? 1 : std::sin(std::numbers::pi * x) / (std::numbers::pi * x); }),
+        composed_case(
             "sinc", sinc, [](double x) { return x == 0 ? 1 : std::sin(std::numbers::pi * x) / (std::numbers::pi * x); },
             -0.1, 0.1),
-        made_of_others(
+        composed_case(
             "logit", [](const Tensor& x) { return logit(x); }, [](double x) { return std::log(x / (1 - x)); }, 0.1,
             0.9),
-        made_of_others(
+        composed_case(
             "logit", [](const Tensor& x) { return logit(x, 0.25); },
             [](double x) {
                 const double p = std::min(std::max(x, 0.25), 0.75);
                 return std::log(p / (1 - p));
             },
             -0.5, 1.5),
-        made_of_two(
+        composed_pair_case(
             "logaddexp2", [](const Tensor& a, const Tensor& b) { return logaddexp2(a, b); },
             [](double a, double b) { return std::log2(std::exp2(a) + std::exp2(b)); }),
-        made_of_two(
+        composed_pair_case(
             "xlogy", [](const Tensor& a, const Tensor& b) { return xlogy(a, b); },
             [](double a, double b) { return a * std::log(b); }, 0.5, 3),
-        made_of_two(
+        composed_pair_case(
             "ldexp", [](const Tensor& a, const Tensor& b) { return ldexp(a, b); },
             [](double a, double b) { return a * std::exp2(b); }),
-        made_of_two(
+        composed_pair_case(
             "fmin", [](const Tensor& a, const Tensor& b) { return fmin(a, b); },
             [](double a, double b) { return std::fmin(a, b); }),
-        made_of_two(
+        composed_pair_case(
             "fmax", [](const Tensor& a, const Tensor& b) { return fmax(a, b); },
             [](double a, double b) { return std::fmax(a, b); }),
         gated(
@@ -266,7 +266,7 @@ std::vector<Case> elementwise_catalogue() {
                    .reference =
                        [](const Columns& in, DType) {
                            return table({3, 5, 7}, [&](const Dims& at) {
-                               const double x = in[0][place({3, 5, 7}, {at[0], at[1], at[2]})];
+                               const double x = in[0][flat_index({3, 5, 7}, {at[0], at[1], at[2]})];
                                return x > 0 ? x : in[1][static_cast<std::size_t>(at[1])] * x;
                            });
                        }});
@@ -283,7 +283,7 @@ std::vector<Case> elementwise_catalogue() {
                      return table({3, 5, 7}, [&](const Dims& at) {
                          const double a = in[1][static_cast<std::size_t>(at[1])],
                                       b = in[2][static_cast<std::size_t>(at[2])];
-                         return in[0][place({3, 5, 7}, {at[0], at[1], at[2]})] + 0.5 * (divides ? a / b : a * b);
+                         return in[0][flat_index({3, 5, 7}, {at[0], at[1], at[2]})] + 0.5 * (divides ? a / b : a * b);
                      });
                  },
              .terms = 4});
@@ -307,7 +307,7 @@ std::vector<Case> elementwise_catalogue() {
                        .reference =
                            [left](const Columns& in, DType) {
                                return table({3, 5, 7}, [&](const Dims& at) {
-                                   const auto a = bits(in[0][place({3, 5, 7}, {at[0], at[1], at[2]})]),
+                                   const auto a = bits(in[0][flat_index({3, 5, 7}, {at[0], at[1], at[2]})]),
                                               b = bits(in[1][static_cast<std::size_t>(at[1])]);
                                    return static_cast<double>(left ? a << b : a >> b);
                                });

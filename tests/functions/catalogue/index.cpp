@@ -18,26 +18,26 @@ namespace declivity::test::catalogue {
 namespace {
 
 void add_shapes(std::vector<Case>& all) {
-    const Shape whole{3, 5, 7};
+    const Shape shape{3, 5, 7};
     const auto add = [&](const std::string& name, const Shape& from, const Shape& to,
-                         std::function<Tensor(const Tensor&)> call, std::function<Place(const Dims&)> place_of) {
-        all.push_back(moved(name, from, to, std::move(call), std::move(place_of)));
+                         std::function<Tensor(const Tensor&)> call, std::function<MultiIndex(const Dims&)> index_of) {
+        all.push_back(indexed_case(name, from, to, std::move(call), std::move(index_of)));
     };
-    const auto itself = [](const Dims& at) { return Place{at[0], at[1], at[2]}; };
+    const auto itself = [](const Dims& at) { return MultiIndex{at[0], at[1], at[2]}; };
     add(
-        "unsqueeze", whole, {3, 5, 1, 7}, [](const Tensor& x) { return unsqueeze(x, 2); },
+        "unsqueeze", shape, {3, 5, 1, 7}, [](const Tensor& x) { return unsqueeze(x, 2); },
         [](const Dims& at) {
-            return Place{at[0], at[1], at[3]};
+            return MultiIndex{at[0], at[1], at[3]};
         });
     add(
         "squeeze", {3, 1, 5}, {3, 5}, [](const Tensor& x) { return squeeze(x); },
         [](const Dims& at) {
-            return Place{at[0], 0, at[1]};
+            return MultiIndex{at[0], 0, at[1]};
         });
     add(
-        "movedim", whole, {5, 7, 3}, [](const Tensor& x) { return movedim(x, 0, -1); },
+        "movedim", shape, {5, 7, 3}, [](const Tensor& x) { return movedim(x, 0, -1); },
         [](const Dims& at) {
-            return Place{at[2], at[0], at[1]};
+            return MultiIndex{at[2], at[0], at[1]};
         });
     add(
         "unflatten", {3, 10}, {3, 2, 5},
@@ -45,7 +45,7 @@ void add_shapes(std::vector<Case>& all) {
             return unflatten(x, 1, {2, -1});
         },
         [](const Dims& at) {
-            return Place{at[0], at[1] * 5 + at[2]};
+            return MultiIndex{at[0], at[1] * 5 + at[2]};
         });
     add(
         "broadcast_to", {5, 1}, {3, 5, 7},
@@ -53,7 +53,7 @@ void add_shapes(std::vector<Case>& all) {
             return broadcast_to(x, {3, 5, 7});
         },
         [](const Dims& at) {
-            return Place{at[1], 0};
+            return MultiIndex{at[1], 0};
         });
     add(
         "broadcast_tensors", {5, 1}, {10, 7},
@@ -61,44 +61,44 @@ void add_shapes(std::vector<Case>& all) {
             return cat(broadcast_tensors({x, expand(x, {5, 7})}), 0);
         },
         [](const Dims& at) {
-            return Place{at[0] % 5, 0};
+            return MultiIndex{at[0] % 5, 0};
         });
-    all.back().says = "expand";
+    all.back().error_name = "expand";
     add(
-        "stack", whole, {3, 2, 5, 7},
+        "stack", shape, {3, 2, 5, 7},
         [](const Tensor& x) {
             return stack({x, x}, 1);
         },
         [](const Dims& at) {
-            return Place{at[0], at[2], at[3]};
+            return MultiIndex{at[0], at[2], at[3]};
         });
     add(
-        "split", whole, whole, [](const Tensor& x) { return joined(split(x, 2, 1), 1); },
+        "split", shape, shape, [](const Tensor& x) { return concat_reversed(split(x, 2, 1), 1); },
         [](const Dims& at) {
-            return Place{at[0], at[1] == 0 ? 4 : at[1] < 3 ? at[1] + 1 : at[1] - 3, at[2]};
+            return MultiIndex{at[0], at[1] == 0 ? 4 : at[1] < 3 ? at[1] + 1 : at[1] - 3, at[2]};
         });
     add(
-        "split", whole, whole,
+        "split", shape, shape,
         [](const Tensor& x) {
-            return joined(split(x, {1, 4}, 1), 1);
+            return concat_reversed(split(x, {1, 4}, 1), 1);
         },
         [](const Dims& at) {
-            return Place{at[0], (at[1] + 1) % 5, at[2]};
+            return MultiIndex{at[0], (at[1] + 1) % 5, at[2]};
         });
     add(
-        "chunk", whole, whole, [](const Tensor& x) { return joined(chunk(x, 3, -1), 2); },
+        "chunk", shape, shape, [](const Tensor& x) { return concat_reversed(chunk(x, 3, -1), 2); },
         [](const Dims& at) {
-            return Place{at[0], at[1], at[2] == 0 ? 6 : at[2] < 4 ? at[2] + 2 : at[2] - 4};
+            return MultiIndex{at[0], at[1], at[2] == 0 ? 6 : at[2] < 4 ? at[2] + 2 : at[2] - 4};
         });
     add(
-        "unbind", whole, {5, 3, 7},
+        "unbind", shape, {5, 3, 7},
         [](const Tensor& x) {
             auto parts = unbind(x, 1);
             std::ranges::reverse(parts);
             return stack(parts);
         },
         [](const Dims& at) {
-            return Place{at[1], 4 - at[0], at[2]};
+            return MultiIndex{at[1], 4 - at[0], at[2]};
         });
     add(
         "repeat", {3, 5}, {2, 6, 15},
@@ -106,95 +106,95 @@ void add_shapes(std::vector<Case>& all) {
             return repeat(x, {2, 2, 3});
         },
         [](const Dims& at) {
-            return Place{at[1] % 3, at[2] % 5};
+            return MultiIndex{at[1] % 3, at[2] % 5};
         });
     add(
         "tile", {3, 5}, {3, 10}, [](const Tensor& x) { return tile(x, {2}); },
         [](const Dims& at) {
-            return Place{at[0], at[1] % 5};
+            return MultiIndex{at[0], at[1] % 5};
         });
     add(
-        "repeat_interleave", whole, {3, 10, 7}, [](const Tensor& x) { return repeat_interleave(x, 2, 1); },
+        "repeat_interleave", shape, {3, 10, 7}, [](const Tensor& x) { return repeat_interleave(x, 2, 1); },
         [](const Dims& at) {
-            return Place{at[0], at[1] / 2, at[2]};
+            return MultiIndex{at[0], at[1] / 2, at[2]};
         });
     add(
-        "flip", whole, whole,
+        "flip", shape, shape,
         [](const Tensor& x) {
             return flip(x, {0, 2});
         },
         [](const Dims& at) {
-            return Place{2 - at[0], at[1], 6 - at[2]};
+            return MultiIndex{2 - at[0], at[1], 6 - at[2]};
         });
     add(
-        "roll", whole, whole,
+        "roll", shape, shape,
         [](const Tensor& x) {
             return roll(x, {2, -3}, {1, 2});
         },
         [](const Dims& at) {
-            return Place{at[0], (at[1] + 3) % 5, (at[2] + 3) % 7};
+            return MultiIndex{at[0], (at[1] + 3) % 5, (at[2] + 3) % 7};
         });
     add(
         "rot90", {3, 5}, {5, 3}, [](const Tensor& x) { return rot90(x, 1); },
         [](const Dims& at) {
-            return Place{at[1], 4 - at[0]};
+            return MultiIndex{at[1], 4 - at[0]};
         });
     add(
         "meshgrid", {3}, {3, 3},
         [](const Tensor& x) {
             return meshgrid({x, reshape(x, {x.numel()})}, "ij")[1] * 1;
         },
-        [](const Dims& at) { return Place{at[1]}; });
-    all.back().says = "numel";
+        [](const Dims& at) { return MultiIndex{at[1]}; });
+    all.back().error_name = "numel";
     add(
         "cartesian_prod", {3}, {9, 2},
         [](const Tensor& x) {
             return cartesian_prod({x, x});
         },
-        [](const Dims& at) { return Place{at[1] == 0 ? at[0] / 3 : at[0] % 3}; });
-    all.push_back(moved(
-        "diagonal", whole, {3, 5}, [](const Tensor& x) { return diagonal(x, 1, 1, 2); },
+        [](const Dims& at) { return MultiIndex{at[1] == 0 ? at[0] / 3 : at[0] % 3}; });
+    all.push_back(indexed_case(
+        "diagonal", shape, {3, 5}, [](const Tensor& x) { return diagonal(x, 1, 1, 2); },
         [](const Dims& at) {
-            return Place{at[0], at[1], at[1] + 1};
+            return MultiIndex{at[0], at[1], at[1] + 1};
         }));
     add(
-        "tril", whole, whole, [](const Tensor& x) { return tril(x, 1); },
-        [itself](const Dims& at) { return at[2] - at[1] <= 1 ? itself(at) : Place{}; });
+        "tril", shape, shape, [](const Tensor& x) { return tril(x, 1); },
+        [itself](const Dims& at) { return at[2] - at[1] <= 1 ? itself(at) : MultiIndex{}; });
     add(
-        "triu", whole, whole, [](const Tensor& x) { return triu(x, -1); },
-        [itself](const Dims& at) { return at[2] - at[1] >= -1 ? itself(at) : Place{}; });
+        "triu", shape, shape, [](const Tensor& x) { return triu(x, -1); },
+        [itself](const Dims& at) { return at[2] - at[1] >= -1 ? itself(at) : MultiIndex{}; });
     add(
         "diag", {5}, {6, 6}, [](const Tensor& x) { return diag(x, -1); },
-        [](const Dims& at) { return at[1] - at[0] == -1 ? Place{at[1]} : Place{}; });
+        [](const Dims& at) { return at[1] - at[0] == -1 ? MultiIndex{at[1]} : MultiIndex{}; });
     add(
         "diag_embed", {3, 5}, {3, 7, 7}, [](const Tensor& x) { return diag_embed(x, 2); },
         [](const Dims& at) {
-            return at[2] - at[1] == 2 ? Place{at[0], at[1]} : Place{};
+            return at[2] - at[1] == 2 ? MultiIndex{at[0], at[1]} : MultiIndex{};
         });
     add(
         "diag_embed", {3, 5}, {6, 3, 6}, [](const Tensor& x) { return diag_embed(x, -1, 2, 0); },
         [](const Dims& at) {
-            return at[0] - at[2] == -1 ? Place{at[1], at[0]} : Place{};
+            return at[0] - at[2] == -1 ? MultiIndex{at[1], at[0]} : MultiIndex{};
         });
     add(
         "pixel_shuffle", {2, 8, 3, 5}, {2, 2, 6, 10}, [](const Tensor& x) { return pixel_shuffle(x, 2); },
         [](const Dims& at) {
-            return Place{at[0], at[1] * 4 + at[2] % 2 * 2 + at[3] % 2, at[2] / 2, at[3] / 2};
+            return MultiIndex{at[0], at[1] * 4 + at[2] % 2 * 2 + at[3] % 2, at[2] / 2, at[3] / 2};
         });
     add(
         "pixel_unshuffle", {2, 2, 6, 10}, {2, 8, 3, 5}, [](const Tensor& x) { return pixel_unshuffle(x, 2); },
         [](const Dims& at) {
-            return Place{at[0], at[1] / 4, at[2] * 2 + at[1] / 2 % 2, at[3] * 2 + at[1] % 2};
+            return MultiIndex{at[0], at[1] / 4, at[2] * 2 + at[1] / 2 % 2, at[3] * 2 + at[1] % 2};
         });
     add(
         "depth_to_space", {2, 8, 3, 5}, {2, 2, 6, 10}, [](const Tensor& x) { return depth_to_space(x, 2); },
         [](const Dims& at) {
-            return Place{at[0], (at[2] % 2 * 2 + at[3] % 2) * 2 + at[1], at[2] / 2, at[3] / 2};
+            return MultiIndex{at[0], (at[2] % 2 * 2 + at[3] % 2) * 2 + at[1], at[2] / 2, at[3] / 2};
         });
     add(
         "space_to_depth", {2, 2, 6, 10}, {2, 8, 3, 5}, [](const Tensor& x) { return space_to_depth(x, 2); },
         [](const Dims& at) {
-            return Place{at[0], at[1] % 2, at[2] * 2 + at[1] / 4, at[3] * 2 + at[1] / 2 % 2};
+            return MultiIndex{at[0], at[1] % 2, at[2] * 2 + at[1] / 4, at[3] * 2 + at[1] / 2 % 2};
         });
 }
 
@@ -203,7 +203,7 @@ void add_indices(std::vector<Case>& all) {
     const Shape from{3, 5, 7}, taken{2, 4, 7};
     const Input x{from}, index{taken, 0, 5, Kind::label}, src{{2, 4, 7}};
     const auto at_index = [taken](const Columns& in, const Dims& at) {
-        return whole_number(element(in[1], taken, {at[0], at[1], at[2]}));
+        return to_integer(element(in[1], taken, {at[0], at[1], at[2]}));
     };
     all.push_back({.name = "gather",
                    .inputs = {x, index},
@@ -221,7 +221,7 @@ void add_indices(std::vector<Case>& all) {
          .reference =
              [=](const Columns& in, DType) {
                  return table({3, 4, 7}, [&](const Dims& at) {
-                     return element(in[0], from, {at[0], whole_number(in[1][static_cast<std::size_t>(at[1])]), at[2]});
+                     return element(in[0], from, {at[0], to_integer(in[1][static_cast<std::size_t>(at[1])]), at[2]});
                  });
              }});
     // The values scattered to an index, in order.
@@ -230,8 +230,8 @@ void add_indices(std::vector<Case>& all) {
             Values out = in[0];
             std::vector<int> counts(out.size(), 0);
             for_each_index(taken, [&](const Dims& at) {
-                const auto place = static_cast<std::size_t>((at[0] * 5 + at_index(in, at)) * 7 + at[2]);
-                join(out[place], element(in[2], taken, {at[0], at[1], at[2]}), counts[place]++);
+                const auto position = static_cast<std::size_t>((at[0] * 5 + at_index(in, at)) * 7 + at[2]);
+                join(out[position], element(in[2], taken, {at[0], at[1], at[2]}), counts[position]++);
             });
             return out;
         };
@@ -261,12 +261,12 @@ void add_indices(std::vector<Case>& all) {
          }),
          .terms = 4});
     // Indices (4) along axis 1.
-    const Input numbers{{4}, 0, 5, Kind::label}, rows{{3, 4, 7}};
+    const Input indices{{4}, 0, 5, Kind::label}, rows{{3, 4, 7}};
     const auto number = [](const Columns& in, std::int64_t i) {
-        return whole_number(in[1][static_cast<std::size_t>(i)]);
+        return to_integer(in[1][static_cast<std::size_t>(i)]);
     };
     all.push_back({.name = "index_select",
-                   .inputs = {x, numbers},
+                   .inputs = {x, indices},
                    .call = [](const Tensors& in) { return index_select(in[0], 1, in[1]); },
                    .reference =
                        [=](const Columns& in, DType) {
@@ -274,7 +274,7 @@ void add_indices(std::vector<Case>& all) {
                                return element(in[0], from, {at[0], number(in, at[1]), at[2]});
                            });
                        }});
-    const auto by_number = [=](const std::function<void(double&, double)>& join) {
+    const auto scatter_reference = [=](const std::function<void(double&, double)>& join) {
         return [=](const Columns& in, DType) {
             Values out = in[0];
             for_each_index({3, 4, 7}, [&](const Dims& at) {
@@ -285,18 +285,18 @@ void add_indices(std::vector<Case>& all) {
         };
     };
     all.push_back({.name = "index_add",
-                   .inputs = {x, numbers, rows},
+                   .inputs = {x, indices, rows},
                    .call = [](const Tensors& in) { return index_add(in[0], 1, in[1], in[2], 0.5); },
-                   .reference = by_number([](double& to, double item) { to += 0.5 * item; }),
+                   .reference = scatter_reference([](double& to, double item) { to += 0.5 * item; }),
                    .terms = 4});
     all.push_back({.name = "index_copy",
-                   .inputs = {x, numbers, rows},
+                   .inputs = {x, indices, rows},
                    .call = [](const Tensors& in) { return index_copy(in[0], 1, in[1], in[2]); },
-                   .reference = by_number([](double& to, double value) { to = value; })});
+                   .reference = scatter_reference([](double& to, double value) { to = value; })});
     // Indices from 0 to 4, all of which occur several times.
-    const Input few{{6, 7}, 0, 5, Kind::label};
+    const Input repeated_indices{{6, 7}, 0, 5, Kind::label};
     all.push_back({.name = "unique",
-                   .inputs = {few},
+                   .inputs = {repeated_indices},
                    .call = [](const Tensors& in) { return unique(in[0]).counts; },
                    .reference =
                        [](const Columns& in, DType) {
@@ -349,9 +349,9 @@ void add_indices(std::vector<Case>& all) {
                    .differentiable = false,
                    .reads_elements = true});
     all.push_back({.name = "index_fill",
-                   .inputs = {x, numbers},
+                   .inputs = {x, indices},
                    .call = [](const Tensors& in) { return index_fill(in[0], 1, in[1], 3); },
-                   .reference = by_number([](double& to, double) { to = 3; })});
+                   .reference = scatter_reference([](double& to, double) { to = 3; })});
     all.push_back({.name = "take",
                    .inputs = {x, {{4, 3}, 0, 105, Kind::label}},
                    .call = [](const Tensors& in) { return take(in[0], in[1]); },
@@ -363,9 +363,9 @@ void add_indices(std::vector<Case>& all) {
                        }});
     // (4, 2) over axes of 3 and 5; every label is below 3.
     const Input pairs{{4, 2}, 0, 3, Kind::label};
-    const auto pair = [](const Columns& in, std::size_t which, std::int64_t i) {
+    const auto pair = [](const Columns& in, std::size_t column_number, std::int64_t i) {
         const auto at = static_cast<std::size_t>(2 * i);
-        return std::pair(whole_number(in[which][at]), whole_number(in[which][at + 1]));
+        return std::pair(to_integer(in[column_number][at]), to_integer(in[column_number][at + 1]));
     };
     all.push_back({.name = "gather_nd",
                    .inputs = {x, pairs},
@@ -405,8 +405,8 @@ void add_indices(std::vector<Case>& all) {
                        [=](const Columns& in, DType) {
                            return table({4, 2, 5}, [&](const Dims& at) {
                                return element(in[0], from,
-                                              {whole_number(in[1][static_cast<std::size_t>(at[0])]), at[2],
-                                               whole_number(in[2][static_cast<std::size_t>(at[1])])});
+                                              {to_integer(in[1][static_cast<std::size_t>(at[0])]), at[2],
+                                               to_integer(in[2][static_cast<std::size_t>(at[1])])});
                            });
                        }});
     for (const bool accumulate : {false, true})
@@ -427,7 +427,7 @@ void add_indices(std::vector<Case>& all) {
                                return out;
                            },
                        .terms = 4});
-    const Input mask{{5, 1}, 0, 1, Kind::truth};
+    const Input mask{{5, 1}, 0, 1, Kind::boolean};
     const auto masked = [](const Columns& in, const Dims& at) { return in[1][static_cast<std::size_t>(at[1])] != 0; };
     all.push_back({.name = "masked_fill",
                    .inputs = {x, mask},
@@ -506,20 +506,20 @@ void add_lines(std::vector<Case>& all) {
     };
     const auto largest = [](double a, double b) { return std::max(a, b); };
     const auto smallest = [](double a, double b) { return std::min(a, b); };
-    all.push_back(along(
+    all.push_back(axis_case(
         "cumsum", [](const Tensor& x) { return cumsum(x, 1); }, fold([](double a, double b) { return a + b; })));
-    all.push_back(along(
+    all.push_back(axis_case(
         "cumprod", [](const Tensor& x) { return cumprod(x, 1); }, fold([](double a, double b) { return a * b; })));
-    all.push_back(along(
+    all.push_back(axis_case(
         "logcumsumexp", [](const Tensor& x) { return logcumsumexp(x, 1); },
         fold([](double a, double b) { return std::log(std::exp(a) + std::exp(b)); })));
-    all.push_back(along(
+    all.push_back(axis_case(
         "cummax", [](const Tensor& x) { return cummax(x, 1).values; }, fold(largest)));
-    all.push_back(along(
+    all.push_back(axis_case(
         "cummin", [](const Tensor& x) { return cummin(x, 1).values; }, fold(smallest)));
-    all.push_back(along(
-        "sort", [](const Tensor& x) { return sort(x, 1).values; }, in_order));
-    all.push_back(along(
+    all.push_back(axis_case(
+        "sort", [](const Tensor& x) { return sort(x, 1).values; }, sorted_values));
+    all.push_back(axis_case(
         "argsort", [](const Tensor& x) { return argsort(x, 1); },
         [](const Values& x) {
             std::vector<std::size_t> order(x.size());
@@ -528,22 +528,22 @@ void add_lines(std::vector<Case>& all) {
             return Values(order.begin(), order.end());
         },
         false));
-    all.push_back(along(
+    all.push_back(axis_case(
         "kthvalue", [](const Tensor& x) { return kthvalue(x, 2, 1, true).values; },
-        [](const Values& x) { return Values{in_order(x)[1]}; }));
-    all.push_back(along(
+        [](const Values& x) { return Values{sorted_values(x)[1]}; }));
+    all.push_back(axis_case(
         "median", [](const Tensor& x) { return median(x, 1, true).values; },
-        [](const Values& x) { return Values{in_order(x)[2]}; }));
-    all.push_back(along(
+        [](const Values& x) { return Values{sorted_values(x)[2]}; }));
+    all.push_back(axis_case(
         "quantile", [](const Tensor& x) { return quantile(x, 0.4, 1, true); },
         [](const Values& x) {
-            const Values s = in_order(x);
+            const Values s = sorted_values(x);
             return Values{s[1] + 0.6 * (s[2] - s[1])};
         }));
-    all.push_back(along(
+    all.push_back(axis_case(
         "mode", [](const Tensor& x) { return mode(x, 1, true).values; },
-        [](const Values& x) { return Values{in_order(x)[0]}; }));
-    const auto one = [](double x) { return Values{x}; };
+        [](const Values& x) { return Values{sorted_values(x)[0]}; }));
+    const auto scalar = [](double x) { return Values{x}; };
     const auto sum_of = [](const Values& x, const std::function<double(double)>& f) {
         double out = 0;
         for (const double value : x) out += f(value);
@@ -553,52 +553,53 @@ void add_lines(std::vector<Case>& all) {
         const double mean = sum_of(x, [](double v) { return v; }) / 5;
         return sum_of(x, [mean](double v) { return (v - mean) * (v - mean); }) / 4;
     };
-    all.push_back(along(
+    all.push_back(axis_case(
         "amax", [](const Tensor& x) { return amax(x, {1}, true); },
-        [one](const Values& x) { return one(std::ranges::max(x)); }));
-    all.push_back(along(
+        [scalar](const Values& x) { return scalar(std::ranges::max(x)); }));
+    all.push_back(axis_case(
         "amin", [](const Tensor& x) { return amin(x, {1}, true); },
-        [one](const Values& x) { return one(std::ranges::min(x)); }));
-    all.push_back(along(
+        [scalar](const Values& x) { return scalar(std::ranges::min(x)); }));
+    all.push_back(axis_case(
         "aminmax", [](const Tensor& x) { return aminmax(x, {1}, true).max - aminmax(x, {1}, true).min; },
-        [one](const Values& x) { return one(std::ranges::max(x) - std::ranges::min(x)); }));
-    all.back().says = "aminmax";
-    all.push_back(along(
+        [scalar](const Values& x) { return scalar(std::ranges::max(x) - std::ranges::min(x)); }));
+    all.back().error_name = "aminmax";
+    all.push_back(axis_case(
         "argmin", [](const Tensor& x) { return argmin(x, 1, true); },
-        [one](const Values& x) { return one(static_cast<double>(std::ranges::min_element(x) - x.begin())); }, false));
-    all.push_back(along(
+        [scalar](const Values& x) { return scalar(static_cast<double>(std::ranges::min_element(x) - x.begin())); },
+        false));
+    all.push_back(axis_case(
         "prod", [](const Tensor& x) { return prod(x, {1}, true); },
-        [one](const Values& x) { return one(std::accumulate(x.begin(), x.end(), 1.0, std::multiplies<>())); }));
-    all.push_back(along(
-        "var", [](const Tensor& x) { return var(x, {1}, 1, true); }, [=](const Values& x) { return one(variance(x)); },
-        true, 10));
-    all.push_back(along(
+        [scalar](const Values& x) { return scalar(std::accumulate(x.begin(), x.end(), 1.0, std::multiplies<>())); }));
+    all.push_back(axis_case(
+        "var", [](const Tensor& x) { return var(x, {1}, 1, true); },
+        [=](const Values& x) { return scalar(variance(x)); }, true, 10));
+    all.push_back(axis_case(
         "stddev", [](const Tensor& x) { return stddev(x, {1}, 1, true); },
-        [=](const Values& x) { return one(std::sqrt(variance(x))); }, true, 10));
-    all.push_back(along(
+        [=](const Values& x) { return scalar(std::sqrt(variance(x))); }, true, 10));
+    all.push_back(axis_case(
         "norm", [](const Tensor& x) { return norm(x, 2, {1}, true); },
-        [=](const Values& x) { return one(std::sqrt(sum_of(x, [](double v) { return v * v; }))); }));
-    all.push_back(along(
+        [=](const Values& x) { return scalar(std::sqrt(sum_of(x, [](double v) { return v * v; }))); }));
+    all.push_back(axis_case(
         "norm", [](const Tensor& x) { return norm(x, 3, {1}, true); },
-        [=](const Values& x) { return one(std::cbrt(sum_of(x, [](double v) { return std::abs(v * v * v); }))); }, true,
-        20));
-    all.push_back(along(
+        [=](const Values& x) { return scalar(std::cbrt(sum_of(x, [](double v) { return std::abs(v * v * v); }))); },
+        true, 20));
+    all.push_back(axis_case(
         "logsumexp", [](const Tensor& x) { return logsumexp(x, {1}, true); },
-        [=](const Values& x) { return one(std::log(sum_of(x, [](double v) { return std::exp(v); }))); }));
+        [=](const Values& x) { return scalar(std::log(sum_of(x, [](double v) { return std::exp(v); }))); }));
     const auto counted = [=](const Values& x) { return sum_of(x, [](double v) { return v > 0 ? 1 : 0; }); };
-    all.push_back(along(
+    all.push_back(axis_case(
         "all", [](const Tensor& x) { return declivity::all(x > -1.5, {1}, true); },
-        [one](const Values& x) { return one(std::ranges::min(x) > -1.5 ? 1 : 0); }, false));
-    all.back().says = "operator>";
-    all.push_back(along(
+        [scalar](const Values& x) { return scalar(std::ranges::min(x) > -1.5 ? 1 : 0); }, false));
+    all.back().error_name = "operator>";
+    all.push_back(axis_case(
         "any", [](const Tensor& x) { return any(x > 1.5, {1}, true); },
-        [one](const Values& x) { return one(std::ranges::max(x) > 1.5 ? 1 : 0); }, false));
-    all.back().says = "operator>";
-    all.push_back(along(
+        [scalar](const Values& x) { return scalar(std::ranges::max(x) > 1.5 ? 1 : 0); }, false));
+    all.back().error_name = "operator>";
+    all.push_back(axis_case(
         "count_nonzero", [](const Tensor& x) { return count_nonzero(x > 0, {1}, true); },
-        [=](const Values& x) { return one(counted(x)); }, false));
-    all.back().says = "operator>";
-    const auto placed = [](const Columns& in) {
+        [=](const Values& x) { return scalar(counted(x)); }, false));
+    all.back().error_name = "operator>";
+    const auto searched = [](const Columns& in) {
         Values out;
         for (const double value : in[0])
             out.push_back(static_cast<double>(std::ranges::lower_bound(in[1], value) - in[1].begin()));
@@ -612,12 +613,12 @@ void add_lines(std::vector<Case>& all) {
                            [buckets](const Tensors& in) {
                                if (!in[1].defined() || !in[0].defined())
                                    return buckets ? bucketize(in[0], in[1]) : searchsorted(in[1], in[0]);
-                               const Tensor rising = sort(in[1]).values;
-                               return buckets ? bucketize(in[0], rising) : searchsorted(rising, in[0]);
+                               const Tensor sorted = sort(in[1]).values;
+                               return buckets ? bucketize(in[0], sorted) : searchsorted(sorted, in[0]);
                            },
                        .reference =
-                           [placed](const Columns& in, DType) {
-                               return placed({in[0], in_order(in[1])});
+                           [searched](const Columns& in, DType) {
+                               return searched({in[0], sorted_values(in[1])});
                            },
                        .differentiable = false});
     all.push_back({.name = "histc",
@@ -652,7 +653,7 @@ void add_lines(std::vector<Case>& all) {
                        },
                    .differentiable = false,
                    .terms = 105,
-                   .optional = 1,
+                   .first_optional = 1,
                    .reduced_precision = false});
     all.push_back({.name = "histogram",
                    .inputs = {{{4, 9}, -2, 2, Kind::constant}, {{4}, 0.125, 0.625, Kind::constant}},
@@ -667,7 +668,7 @@ void add_lines(std::vector<Case>& all) {
                            return out;
                        },
                    .differentiable = false,
-                   .optional = 1,  // cumsum has its own errors
+                   .first_optional = 1,  // cumsum has its own errors
                    .reduced_precision = false});
     for (const bool low : {true, false})
         all.push_back({.name = low ? "clamp_min" : "clamp_max",
@@ -679,7 +680,7 @@ void add_lines(std::vector<Case>& all) {
                                for (const double x : in[0]) out.push_back(low ? std::max(x, 0.5) : std::min(x, 0.5));
                                return out;
                            },
-                       .brief = true});
+                       .sampled = true});
 }
 
 }  // namespace

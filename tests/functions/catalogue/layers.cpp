@@ -23,9 +23,9 @@ namespace {
 Values softmax_reference(const Values& x, bool logarithm) {
     return table({3, 5, 7}, [&](const Dims& at) {
         double sum = 0;
-        for (std::int64_t k = 0; k < 5; ++k) sum += std::exp(x[place({3, 5, 7}, {at[0], k, at[2]})]);
-        const double own = x[place({3, 5, 7}, {at[0], at[1], at[2]})];
-        return logarithm ? own - std::log(sum) : std::exp(own) / sum;
+        for (std::int64_t k = 0; k < 5; ++k) sum += std::exp(x[flat_index({3, 5, 7}, {at[0], k, at[2]})]);
+        const double element = x[flat_index({3, 5, 7}, {at[0], at[1], at[2]})];
+        return logarithm ? element - std::log(sum) : std::exp(element) / sum;
     });
 }
 
@@ -33,16 +33,16 @@ Values softmax_reference(const Values& x, bool logarithm) {
 Values pool_reference(const Values& x, bool largest) {
     const Shape from{2, 3, 7, 5};
     return table({2, 3, 4, 4}, [&](const Dims& at) {
-        double sum = 0, most = -INFINITY;
+        double sum = 0, maximum = -INFINITY;
         for (std::int64_t i = 0; i < 3; ++i)
             for (std::int64_t j = 0; j < 2; ++j) {
                 const std::int64_t h = at[2] * 2 + i - 1, w = at[3] + j;
                 if (h < 0 || h >= 7) continue;
-                const double value = x[place(from, {at[0], at[1], h, w})];
+                const double value = x[flat_index(from, {at[0], at[1], h, w})];
                 sum += value;
-                most = std::max(most, value);
+                maximum = std::max(maximum, value);
             }
-        return largest ? most : sum / 6;
+        return largest ? maximum : sum / 6;
     });
 }
 
@@ -55,8 +55,8 @@ Values conv_reference(const Columns& in) {
                 for (std::int64_t s = 0; s < 3; ++s) {
                     const std::int64_t h = at[2] * 2 + r - 1, w = at[3] + 2 * s - 1;
                     if (h < 0 || h >= 7 || w < 0 || w >= 5) continue;
-                    sum += in[0][place({2, 4, 7, 5}, {at[0], at[1] / 3 * 2 + c, h, w})] *
-                           in[1][place({6, 2, 3, 3}, {at[1], c, r, s})];
+                    sum += in[0][flat_index({2, 4, 7, 5}, {at[0], at[1] / 3 * 2 + c, h, w})] *
+                           in[1][flat_index({6, 2, 3, 3}, {at[1], c, r, s})];
                 }
         return sum;
     });
@@ -66,7 +66,9 @@ Values conv_reference(const Columns& in) {
 Values batch_norm_reference(const Values& x, const Values& weight, const Values& bias, const Columns& statistics) {
     Values mean(5, 0), variance(5, 0);
     for (std::int64_t c = 0; c < 5; ++c) {
-        const Values channel = table({3, 7}, [&](const Dims& at) { return x[place({3, 5, 7}, {at[0], c, at[1]})]; });
+        const Values channel = table({3, 7}, [&](const Dims& at) {
+            return x[flat_index({3, 5, 7}, {at[0], c, at[1]})];
+        });
         const auto k = static_cast<std::size_t>(c);
         mean[k] = statistics.empty() ? total(channel) / 21 : statistics[0][k];
         for (const double value : channel) variance[k] += (value - mean[k]) * (value - mean[k]) / 21;
@@ -74,7 +76,7 @@ Values batch_norm_reference(const Values& x, const Values& weight, const Values&
     }
     return table({3, 5, 7}, [&](const Dims& at) {
         const auto c = static_cast<std::size_t>(at[1]);
-        return (x[place({3, 5, 7}, {at[0], at[1], at[2]})] - mean[c]) / std::sqrt(variance[c] + 1e-3) * weight[c] +
+        return (x[flat_index({3, 5, 7}, {at[0], at[1], at[2]})] - mean[c]) / std::sqrt(variance[c] + 1e-3) * weight[c] +
                bias[c];
     });
 }
@@ -95,15 +97,15 @@ Values row_norm_reference(const Columns& in, std::size_t n, bool rms) {
 /// x (3, 4), hidden and cell (3, 5), weights (20, 4) and (20, 5), biases (20).
 Values lstm_reference(const Columns& in, bool cell) {
     return table({3, 5}, [&](const Dims& at) {
-        const auto gate = [&](std::int64_t which) {
-            const auto row = static_cast<std::size_t>(which * 5 + at[1]), n = static_cast<std::size_t>(at[0]);
+        const auto gate = [&](std::int64_t gate_number) {
+            const auto row = static_cast<std::size_t>(gate_number * 5 + at[1]), n = static_cast<std::size_t>(at[0]);
             double sum = in[5][row] + in[6][row];
             for (std::size_t k = 0; k < 4; ++k) sum += in[0][n * 4 + k] * in[3][row * 4 + k];
             for (std::size_t k = 0; k < 5; ++k) sum += in[1][n * 5 + k] * in[4][row * 5 + k];
             return sum;
         };
         const double next =
-            logistic(gate(1)) * in[2][place({3, 5}, {at[0], at[1]})] + logistic(gate(0)) * std::tanh(gate(2));
+            logistic(gate(1)) * in[2][flat_index({3, 5}, {at[0], at[1]})] + logistic(gate(0)) * std::tanh(gate(2));
         return cell ? next : logistic(gate(3)) * std::tanh(next);
     });
 }
@@ -114,13 +116,14 @@ std::vector<Case> layer_catalogue() {
     std::vector<Case> all;
     const auto add = [&all](Case test_case) { all.push_back(std::move(test_case)); };
     add({.name = "where",
-         .inputs = {{{5, 1}, 0, 1, Kind::truth}, {{3, 5, 7}}, {{7}}},
+         .inputs = {{{5, 1}, 0, 1, Kind::boolean}, {{3, 5, 7}}, {{7}}},
          .call = [](const Tensors& in) { return where(in[0], in[1], in[2]); },
          .reference =
              [](const Columns& in, DType) {
                  return table({3, 5, 7}, [&](const Dims& at) {
-                     return in[0][static_cast<std::size_t>(at[1])] != 0 ? in[1][place({3, 5, 7}, {at[0], at[1], at[2]})]
-                                                                        : in[2][static_cast<std::size_t>(at[2])];
+                     return in[0][static_cast<std::size_t>(at[1])] != 0
+                                ? in[1][flat_index({3, 5, 7}, {at[0], at[1], at[2]})]
+                                : in[2][static_cast<std::size_t>(at[2])];
                  });
              }});
     const auto same = [](const Columns& in, DType) { return in[0]; };
@@ -144,7 +147,7 @@ std::vector<Case> layer_catalogue() {
          .reference =
              [](const Columns& in, DType) {
                  return table({7, 3, 5}, [&](const Dims& at) {
-                     return in[0][place({3, 5, 7}, {at[1], at[2], at[0]})];
+                     return in[0][flat_index({3, 5, 7}, {at[1], at[2], at[0]})];
                  });
              }});
     add({.name = "transpose",
@@ -153,7 +156,7 @@ std::vector<Case> layer_catalogue() {
          .reference =
              [](const Columns& in, DType) {
                  return table({7, 5, 3}, [&](const Dims& at) {
-                     return in[0][place({3, 5, 7}, {at[2], at[1], at[0]})];
+                     return in[0][flat_index({3, 5, 7}, {at[2], at[1], at[0]})];
                  });
              }});
     add({.name = "slice",
@@ -162,7 +165,7 @@ std::vector<Case> layer_catalogue() {
          .reference =
              [](const Columns& in, DType) {
                  return table({3, 5, 3}, [&](const Dims& at) {
-                     return in[0][place({3, 5, 7}, {at[0], at[1], 1 + 2 * at[2]})];
+                     return in[0][flat_index({3, 5, 7}, {at[0], at[1], 1 + 2 * at[2]})];
                  });
              }});
     add({.name = "select",
@@ -170,7 +173,7 @@ std::vector<Case> layer_catalogue() {
          .call = [](const Tensors& in) { return select(in[0], 1, -2); },
          .reference =
              [](const Columns& in, DType) {
-                 return table({3, 7}, [&](const Dims& at) { return in[0][place({3, 5, 7}, {at[0], 3, at[1]})]; });
+                 return table({3, 7}, [&](const Dims& at) { return in[0][flat_index({3, 5, 7}, {at[0], 3, at[1]})]; });
              }});
     add({.name = "slice_scatter",
          .inputs = {{{3, 5, 7}}, {{3, 5, 3}}},
@@ -178,8 +181,8 @@ std::vector<Case> layer_catalogue() {
          .reference =
              [](const Columns& in, DType) {
                  return table({3, 5, 7}, [&](const Dims& at) {
-                     return at[2] % 2 == 1 ? in[1][place({3, 5, 3}, {at[0], at[1], at[2] / 2})]
-                                           : in[0][place({3, 5, 7}, {at[0], at[1], at[2]})];
+                     return at[2] % 2 == 1 ? in[1][flat_index({3, 5, 3}, {at[0], at[1], at[2] / 2})]
+                                           : in[0][flat_index({3, 5, 7}, {at[0], at[1], at[2]})];
                  });
              }});
     add({.name = "select_scatter",
@@ -188,8 +191,8 @@ std::vector<Case> layer_catalogue() {
          .reference =
              [](const Columns& in, DType) {
                  return table({3, 5, 7}, [&](const Dims& at) {
-                     return at[1] == 3 ? in[1][place({3, 7}, {at[0], at[2]})]
-                                       : in[0][place({3, 5, 7}, {at[0], at[1], at[2]})];
+                     return at[1] == 3 ? in[1][flat_index({3, 7}, {at[0], at[2]})]
+                                       : in[0][flat_index({3, 5, 7}, {at[0], at[1], at[2]})];
                  });
              }});
     add({.name = "expand",
@@ -212,8 +215,8 @@ std::vector<Case> layer_catalogue() {
              .reference =
                  [](const Columns& in, DType) {
                      return table({3, 7, 7}, [&](const Dims& at) {
-                         return at[1] < 5 ? in[0][place({3, 5, 7}, {at[0], at[1], at[2]})]
-                                          : in[1][place({3, 2, 7}, {at[0], at[1] - 5, at[2]})];
+                         return at[1] < 5 ? in[0][flat_index({3, 5, 7}, {at[0], at[1], at[2]})]
+                                          : in[1][flat_index({3, 2, 7}, {at[0], at[1] - 5, at[2]})];
                      });
                  }});
     add({.name = "pad",
@@ -226,18 +229,19 @@ std::vector<Case> layer_catalogue() {
              [](const Columns& in, DType) {
                  return table({4, 6, 12}, [&](const Dims& at) {
                      const bool inside = at[0] < 3 && at[1] >= 1 && at[2] >= 2 && at[2] < 9;
-                     return inside ? in[0][place({3, 5, 7}, {at[0], at[1] - 1, at[2] - 2})] : 9.0;
+                     return inside ? in[0][flat_index({3, 5, 7}, {at[0], at[1] - 1, at[2] - 2})] : 9.0;
                  });
              }});
     add({.name = "argmax",
-         .inputs = {{{3, 5, 7}, 0, 4, Kind::whole}},
+         .inputs = {{{3, 5, 7}, 0, 4, Kind::integral}},
          .call = [](const Tensors& in) { return argmax(in[0], 1); },
          .reference =
              [](const Columns& in, DType) {
                  return table({3, 7}, [&](const Dims& at) {
                      std::int64_t best = 0;
                      for (std::int64_t k = 1; k < 5; ++k)
-                         if (in[0][place({3, 5, 7}, {at[0], k, at[1]})] > in[0][place({3, 5, 7}, {at[0], best, at[1]})])
+                         if (in[0][flat_index({3, 5, 7}, {at[0], k, at[1]})] >
+                             in[0][flat_index({3, 5, 7}, {at[0], best, at[1]})])
                              best = k;
                      return static_cast<double>(best);
                  });
@@ -306,8 +310,8 @@ std::vector<Case> layer_catalogue() {
                  return table({3, 2, 5, 3}, [&](const Dims& at) {
                      double sum = 0;
                      for (std::int64_t k = 0; k < 7; ++k)
-                         sum += in[0][place({3, 1, 5, 7}, {at[0], 0, at[2], k})] *
-                                in[1][place({2, 7, 3}, {at[1], k, at[3]})];
+                         sum += in[0][flat_index({3, 1, 5, 7}, {at[0], 0, at[2], k})] *
+                                in[1][flat_index({2, 7, 3}, {at[1], k, at[3]})];
                      return sum;
                  });
              },
@@ -320,7 +324,7 @@ std::vector<Case> layer_catalogue() {
                  return table({3, 5, 9}, [&](const Dims& at) {
                      double sum = in[2][static_cast<std::size_t>(at[2])];
                      for (std::int64_t k = 0; k < 7; ++k)
-                         sum += in[0][place({3, 5, 7}, {at[0], at[1], k})] * in[1][place({9, 7}, {at[2], k})];
+                         sum += in[0][flat_index({3, 5, 7}, {at[0], at[1], k})] * in[1][flat_index({9, 7}, {at[2], k})];
                      return sum;
                  });
              },
@@ -350,8 +354,8 @@ std::vector<Case> layer_catalogue() {
              [](const Columns& in, DType) {
                  return table({2, 3}, [&](const Dims& at) {
                      return total(table({7, 5},
-                                        [&](const Dims& over) {
-                                            return in[0][place({2, 3, 7, 5}, {at[0], at[1], over[0], over[1]})];
+                                        [&](const Dims& index) {
+                                            return in[0][flat_index({2, 3, 7, 5}, {at[0], at[1], index[0], index[1]})];
                                         })) /
                             35;
                  });
@@ -362,7 +366,7 @@ std::vector<Case> layer_catalogue() {
          .call = [](const Tensors& in) { return batch_norm(in[0], in[1], in[2], {}, {}, {.eps = 1e-3}); },
          .reference = [](const Columns& in, DType) { return batch_norm_reference(in[0], in[1], in[2], {}); },
          .terms = 21,
-         .loose = 1e-5});
+         .gradient_tolerance = 1e-5});
     add({.name = "batch_norm",
          .inputs = {{{3, 5, 7}}, {{5}}, {{5}}, {{5}, -1, 1, Kind::constant}, {{5}, 0.5, 2, Kind::constant}},
          .call =
@@ -387,8 +391,8 @@ std::vector<Case> layer_catalogue() {
                          for (std::int64_t r = 0; r < 3; ++r) {
                              const std::int64_t l = at[2] * 2 + 2 * r - 2;
                              if (l < 0 || l >= 9) continue;
-                             sum += in[0][place({2, 4, 9}, {at[0], at[1] / 3 * 2 + c, l})] *
-                                    in[1][place({6, 2, 3}, {at[1], c, r})];
+                             sum += in[0][flat_index({2, 4, 9}, {at[0], at[1] / 3 * 2 + c, l})] *
+                                    in[1][flat_index({6, 2, 3}, {at[1], c, r})];
                          }
                      return sum;
                  });
@@ -413,13 +417,13 @@ std::vector<Case> layer_catalogue() {
                              for (std::int64_t s = 0; s < 2; ++s) {
                                  const std::int64_t h = at[2] * 2 + r - 1, w = at[3] * 3 + 2 * s;
                                  if (h < 0 || h >= 6 || w >= 17) continue;
-                                 sums[place(out, {at[0], at[1] / 2 * 3 + o, h, w})] +=
-                                     in[0][place({2, 4, 3, 5}, {at[0], at[1], at[2], at[3]})] *
-                                     in[1][place({4, 3, 3, 2}, {at[1], o, r, s})];
+                                 sums[flat_index(out, {at[0], at[1] / 2 * 3 + o, h, w})] +=
+                                     in[0][flat_index({2, 4, 3, 5}, {at[0], at[1], at[2], at[3]})] *
+                                     in[1][flat_index({4, 3, 3, 2}, {at[1], o, r, s})];
                              }
                  });
                  for_each_index(out, [&](const Dims& at) {
-                     sums[place(out, {at[0], at[1], at[2], at[3]})] += in[2][static_cast<std::size_t>(at[1])];
+                     sums[flat_index(out, {at[0], at[1], at[2], at[3]})] += in[2][static_cast<std::size_t>(at[1])];
                  });
                  return sums;
              },
@@ -432,13 +436,13 @@ std::vector<Case> layer_catalogue() {
              },
          .reference = [](const Columns& in, DType) { return row_norm_reference(in, 35, false); },
          .terms = 35,
-         .loose = 1e-5});
+         .gradient_tolerance = 1e-5});
     add({.name = "rms_norm",
          .inputs = {{{3, 5, 7}}, {{7}}},
          .call = [](const Tensors& in) { return rms_norm(in[0], {7}, in[1], 1e-3); },
          .reference = [](const Columns& in, DType) { return row_norm_reference(in, 7, true); },
          .terms = 7,
-         .loose = 1e-5});
+         .gradient_tolerance = 1e-5});
     for (const bool cell : {false, true})
         add({.name = "lstm_cell",
              .inputs = {{{3, 4}}, {{3, 5}}, {{3, 5}}, {{20, 4}}, {{20, 5}}, {{20}}, {{20}}},
@@ -456,7 +460,8 @@ std::vector<Case> layer_catalogue() {
              [](const Columns& in, DType) {
                  return table({3, 2, 7}, [&](const Dims& at) {
                      Values row;
-                     for (std::int64_t c = 0; c < 5; ++c) row.push_back(in[0][place({3, 5, 7}, {at[0], c, at[2]})]);
+                     for (std::int64_t c = 0; c < 5; ++c)
+                         row.push_back(in[0][flat_index({3, 5, 7}, {at[0], c, at[2]})]);
                      std::ranges::sort(row, std::greater<>());
                      return row[static_cast<std::size_t>(at[1])];
                  });
@@ -467,7 +472,7 @@ std::vector<Case> layer_catalogue() {
          .reference =
              [](const Columns& in, DType) {
                  return table({4, 3, 7}, [&](const Dims& at) {
-                     const double number = in[0][place({4, 3}, {at[0], at[1]})];
+                     const double number = in[0][flat_index({4, 3}, {at[0], at[1]})];
                      return in[1][static_cast<std::size_t>(number) * 7 + static_cast<std::size_t>(at[2])];
                  });
              }});

@@ -18,15 +18,15 @@ namespace {
 
 /// x (N, C, L) normalised over groups of channels, times weight, plus an optional bias (C).
 Values group_norm_reference(const Shape& shape, std::int64_t groups, const Columns& in, double eps) {
-    const std::int64_t each = shape[1] / groups;
+    const std::int64_t group_size = shape[1] / groups;
     return table(shape, [&](const Dims& at) {
-        const std::int64_t first = at[1] / each * each;
+        const std::int64_t first = at[1] / group_size * group_size;
         double mean = 0, squares = 0;
-        const auto n = static_cast<double>(each * shape[2]);
-        const auto element = [&](std::int64_t c, std::int64_t l) { return in[0][place(shape, {at[0], c, l})]; };
-        for (std::int64_t c = first; c < first + each; ++c)
+        const auto n = static_cast<double>(group_size * shape[2]);
+        const auto element = [&](std::int64_t c, std::int64_t l) { return in[0][flat_index(shape, {at[0], c, l})]; };
+        for (std::int64_t c = first; c < first + group_size; ++c)
             for (std::int64_t l = 0; l < shape[2]; ++l) mean += element(c, l) / n;
-        for (std::int64_t c = first; c < first + each; ++c)
+        for (std::int64_t c = first; c < first + group_size; ++c)
             for (std::int64_t l = 0; l < shape[2]; ++l) squares += std::pow(element(c, l) - mean, 2) / n;
         const double y = (element(at[1], at[2]) - mean) / std::sqrt(squares + eps);
         const auto channel = static_cast<std::size_t>(at[1]);
@@ -42,22 +42,22 @@ void add_group_norms(std::vector<Case>& all) {
                    .call = [](const Tensors& in) { return group_norm(in[0], 2, in[1], in[2], 1e-3); },
                    .reference = [shape](const Columns& in, DType) { return group_norm_reference(shape, 2, in, 1e-3); },
                    .terms = 15,
-                   .loose = 1e-5,
-                   .optional = 1});
+                   .gradient_tolerance = 1e-5,
+                   .first_optional = 1});
     all.push_back({.name = "group_norm",
                    .inputs = {{shape}},
                    .call = [](const Tensors& in) { return group_norm(in[0], 1); },
                    .reference = [shape](const Columns& in, DType) { return group_norm_reference(shape, 1, in, 1e-5); },
                    .terms = 30,
-                   .loose = 1e-5,
-                   .brief = true});
+                   .gradient_tolerance = 1e-5,
+                   .sampled = true});
     all.push_back({.name = "instance_norm",
                    .inputs = inputs,
                    .call = [](const Tensors& in) { return instance_norm(in[0], in[1], in[2], {}, {}, {.eps = 1e-2}); },
                    .reference = [shape](const Columns& in, DType) { return group_norm_reference(shape, 6, in, 1e-2); },
                    .terms = 15,
-                   .loose = 1e-5,
-                   .optional = 1});
+                   .gradient_tolerance = 1e-5,
+                   .first_optional = 1});
     all.push_back({.name = "instance_norm",
                    .inputs = {{shape}, {{6}}, {{6}}, {{6}, -1, 1, Kind::constant}, {{6}, 0.5, 2, Kind::constant}},
                    .call =
@@ -69,13 +69,13 @@ void add_group_norms(std::vector<Case>& all) {
                        [shape](const Columns& in, DType) {
                            return table(shape, [&](const Dims& at) {
                                const auto c = static_cast<std::size_t>(at[1]);
-                               return (in[0][place(shape, {at[0], at[1], at[2]})] - in[3][c]) /
+                               return (in[0][flat_index(shape, {at[0], at[1], at[2]})] - in[3][c]) /
                                           std::sqrt(in[4][c] + 1e-3) * in[1][c] +
                                       in[2][c];
                            });
                        },
-                   .optional = 1,
-                   .brief = true});
+                   .first_optional = 1,
+                   .sampled = true});
 }
 
 void add_norms_of_neighbours(std::vector<Case>& all) {
@@ -90,13 +90,13 @@ void add_norms_of_neighbours(std::vector<Case>& all) {
                                    double squares = 0;
                                    for (std::int64_t c = at[1] - size / 2; c <= at[1] + (size - 1) / 2; ++c)
                                        if (c >= 0 && c < 7)
-                                           squares += std::pow(in[0][place(shape, {at[0], c, at[2]})], 2);
-                                   return in[0][place(shape, {at[0], at[1], at[2]})] /
+                                           squares += std::pow(in[0][flat_index(shape, {at[0], c, at[2]})], 2);
+                                   return in[0][flat_index(shape, {at[0], at[1], at[2]})] /
                                           std::pow(1.5 + 0.9 / static_cast<double>(size) * squares, 0.6);
                                });
                            },
                        .terms = 8,
-                       .brief = size != 4});
+                       .sampled = size != 4});
     for (const double p : {2.0, 3.0, std::numeric_limits<double>::infinity()})
         all.push_back({.name = "normalize",
                        .inputs = {{shape}},
@@ -104,24 +104,24 @@ void add_norms_of_neighbours(std::vector<Case>& all) {
                        .reference =
                            [shape, p](const Columns& in, DType) {
                                return table(shape, [&](const Dims& at) {
-                                   double sum = 0, most = 0;
+                                   double sum = 0, largest = 0;
                                    for (std::int64_t c = 0; c < 7; ++c) {
-                                       const double size = std::abs(in[0][place(shape, {at[0], c, at[2]})]);
-                                       sum += std::pow(size, p), most = std::max(most, size);
+                                       const double size = std::abs(in[0][flat_index(shape, {at[0], c, at[2]})]);
+                                       sum += std::pow(size, p), largest = std::max(largest, size);
                                    }
-                                   return in[0][place(shape, {at[0], at[1], at[2]})] /
-                                          (std::isinf(p) ? most : std::pow(sum, 1 / p));
+                                   return in[0][flat_index(shape, {at[0], at[1], at[2]})] /
+                                          (std::isinf(p) ? largest : std::pow(sum, 1 / p));
                                });
                            },
                        .terms = 10,
-                       .brief = p != 2});
+                       .sampled = p != 2});
     all.push_back({.name = "channel_shuffle",
                    .inputs = {{{2, 6, 3, 2}}},
                    .call = [](const Tensors& in) { return channel_shuffle(in[0], 3); },
                    .reference =
                        [](const Columns& in, DType) {
                            return table({2, 6, 3, 2}, [&](const Dims& at) {
-                               return in[0][place({2, 6, 3, 2}, {at[0], at[1] % 3 * 2 + at[1] / 3, at[2], at[3]})];
+                               return in[0][flat_index({2, 6, 3, 2}, {at[0], at[1] % 3 * 2 + at[1] / 3, at[2], at[3]})];
                            });
                        }});
     all.push_back({.name = "softmin",
@@ -132,8 +132,8 @@ void add_norms_of_neighbours(std::vector<Case>& all) {
                            return table(shape, [&](const Dims& at) {
                                double sum = 0;
                                for (std::int64_t c = 0; c < 7; ++c)
-                                   sum += std::exp(-in[0][place(shape, {at[0], c, at[2]})]);
-                               return std::exp(-in[0][place(shape, {at[0], at[1], at[2]})]) / sum;
+                                   sum += std::exp(-in[0][flat_index(shape, {at[0], c, at[2]})]);
+                               return std::exp(-in[0][flat_index(shape, {at[0], at[1], at[2]})]) / sum;
                            });
                        },
                    .terms = 8});
@@ -145,19 +145,19 @@ void add_bags(std::vector<Case>& all) {
         return [mode, rows](const Columns& in, DType) {
             const std::int64_t size = rows ? 5 : 3;
             return table({rows ? 2 : 4, 3}, [&](const Dims& at) {
-                double sum = 0, most = -INFINITY;
+                double sum = 0, largest = -INFINITY;
                 std::int64_t count = 0;
                 for (std::int64_t i = at[0] * size; i < std::min<std::int64_t>(10, (at[0] + 1) * size); ++i, ++count) {
-                    const double x =
-                        in[1][place({5, 3}, {static_cast<std::int64_t>(in[0][static_cast<std::size_t>(i)]), at[1]})];
+                    const double x = in[1][flat_index(
+                        {5, 3}, {static_cast<std::int64_t>(in[0][static_cast<std::size_t>(i)]), at[1]})];
                     sum += x * (in.size() > 2 ? in[2][static_cast<std::size_t>(i)] : 1);
-                    most = std::max(most, x);
+                    largest = std::max(largest, x);
                 }
-                return mode == BagMode::max ? most : mode == BagMode::mean ? sum / static_cast<double>(count) : sum;
+                return mode == BagMode::max ? largest : mode == BagMode::mean ? sum / static_cast<double>(count) : sum;
             });
         };
     };
-    const auto starts = [](const Tensor& like) { return arange(0, 10, 3, {DType::i64, like.device()}); };
+    const auto starts = [](const Tensor& options_of) { return arange(0, 10, 3, {DType::i64, options_of.device()}); };
     all.push_back({.name = "embedding_bag",
                    .inputs = {{{10}, 0, 5, Kind::label}, {{5, 3}}, {{10}}},
                    .call =
@@ -167,13 +167,13 @@ void add_bags(std::vector<Case>& all) {
                        },
                    .reference = bag(BagMode::sum, false),
                    .terms = 3,
-                   .optional = 2});
+                   .first_optional = 2});
     all.push_back({.name = "embedding_bag",
                    .inputs = {{{2, 5}, 0, 5, Kind::label}, {{5, 3}}},
                    .call = [](const Tensors& in) { return embedding_bag(in[0], in[1]); },
                    .reference = bag(BagMode::mean, true),
                    .terms = 5,
-                   .brief = true});
+                   .sampled = true});
     all.push_back({.name = "embedding_bag",
                    .inputs = {{{10}, 0, 5, Kind::label}, {{5, 3}}},
                    .call =
@@ -183,17 +183,17 @@ void add_bags(std::vector<Case>& all) {
                        },
                    .reference = bag(BagMode::max, false),
                    .terms = 3,
-                   .brief = true});
+                   .sampled = true});
 }
 
 void add_pairs(std::vector<Case>& all) {
     const auto distance = [](const Values& a, std::int64_t i, const Values& b, std::int64_t j, double p) {
-        double sum = 0, most = 0;
+        double sum = 0, largest = 0;
         for (std::int64_t k = 0; k < 3; ++k) {
             const double d = std::abs(a[static_cast<std::size_t>(3 * i + k)] - b[static_cast<std::size_t>(3 * j + k)]);
-            sum += std::pow(d, p), most = std::max(most, d);
+            sum += std::pow(d, p), largest = std::max(largest, d);
         }
-        return std::isinf(p) ? most : std::pow(sum, 1 / p);
+        return std::isinf(p) ? largest : std::pow(sum, 1 / p);
     };
     for (const double p : {2.0, 1.0, 3.0, std::numeric_limits<double>::infinity()}) {
         all.push_back({.name = "cdist",
@@ -206,7 +206,7 @@ void add_pairs(std::vector<Case>& all) {
                                });
                            },
                        .terms = 6,
-                       .brief = p != 2});
+                       .sampled = p != 2});
         all.push_back({.name = "pdist",
                        .inputs = {{{5, 3}}},
                        .call = [p](const Tensors& in) { return pdist(in[0], p); },
@@ -219,7 +219,7 @@ void add_pairs(std::vector<Case>& all) {
                                return out;
                            },
                        .terms = 6,
-                       .brief = p != 2});
+                       .sampled = p != 2});
     }
     all.push_back({.name = "bilinear",
                    .inputs = {{{3, 2, 4}}, {{3, 2, 5}}, {{3, 4, 5}}, {{3}}},
@@ -230,60 +230,61 @@ void add_pairs(std::vector<Case>& all) {
                                double sum = in[3][static_cast<std::size_t>(at[2])];
                                for (std::int64_t i = 0; i < 4; ++i)
                                    for (std::int64_t j = 0; j < 5; ++j)
-                                       sum += in[0][place({3, 2, 4}, {at[0], at[1], i})] *
-                                              in[2][place({3, 4, 5}, {at[2], i, j})] *
-                                              in[1][place({3, 2, 5}, {at[0], at[1], j})];
+                                       sum += in[0][flat_index({3, 2, 4}, {at[0], at[1], i})] *
+                                              in[2][flat_index({3, 4, 5}, {at[2], i, j})] *
+                                              in[1][flat_index({3, 2, 5}, {at[0], at[1], j})];
                                return sum;
                            });
                        },
                    .terms = 40,
-                   .optional = 3});
+                   .first_optional = 3});
 }
 
 void add_weighted_losses(std::vector<Case>& all) {
     using Loss = std::function<Tensor(const Tensors&)>;
-    const auto with = [&](const std::string& name, Loss call, double (*of)(double), bool by_weights) {
-        Case one{.name = name,
-                 .inputs = {{{5, 7}}, {{5, 7}}, {{5, 7}, 0.5, 2}},
-                 .call = std::move(call),
-                 .reference =
-                     [of, by_weights](const Columns& in, DType) {
-                         double sum = 0, weights = 0;
-                         for (std::size_t i = 0; i < 35; ++i) {
-                             sum += of(std::abs(in[0][i] - in[1][i])) * in[2][i];
-                             weights += by_weights ? in[2][i] : 1;
-                         }
-                         return Values{sum / weights};
-                     },
-                 .terms = 40};
-        one.optional = 2;
-        one.brief = true;
-        all.push_back(std::move(one));
+    const auto add_loss = [&](const std::string& name, Loss call, double (*function)(double), bool weighted) {
+        Case test_case{.name = name,
+                       .inputs = {{{5, 7}}, {{5, 7}}, {{5, 7}, 0.5, 2}},
+                       .call = std::move(call),
+                       .reference =
+                           [function, weighted](const Columns& in, DType) {
+                               double sum = 0, weights = 0;
+                               for (std::size_t i = 0; i < 35; ++i) {
+                                   sum += function(std::abs(in[0][i] - in[1][i])) * in[2][i];
+                                   weights += weighted ? in[2][i] : 1;
+                               }
+                               return Values{sum / weights};
+                           },
+                       .terms = 40};
+        test_case.first_optional = 2;
+        test_case.sampled = true;
+        all.push_back(std::move(test_case));
     };
-    with(
+    add_loss(
         "mse_loss", [](const Tensors& in) { return mse_loss(in[0], in[1], Reduction::mean, in[2]); },
         [](double d) { return d * d; }, true);
-    with(
+    add_loss(
         "l1_loss", [](const Tensors& in) { return l1_loss(in[0], in[1], Reduction::mean, in[2]); },
         [](double d) { return d; }, true);
-    with(
+    add_loss(
         "huber_loss", [](const Tensors& in) { return huber_loss(in[0], in[1], Reduction::mean, 0.75, in[2]); },
         [](double d) { return d <= 0.75 ? d * d / 2 : 0.75 * (d - 0.375); }, false);
     const Input x{{5, 7}};
-    all.push_back(rows(
+    all.push_back(row_loss_case(
         "triplet_margin_with_distance_loss", {x, x, x},
         [](const Tensors& in) {
-            const auto apart = [](const Tensor& a, const Tensor& b) { return sum(abs(a - b), {-1}); };
+            const auto l1_distance = [](const Tensor& a, const Tensor& b) { return sum(abs(a - b), {-1}); };
             return triplet_margin_with_distance_loss(
-                in[0], in[1], in[2], {.distance = apart, .margin = 3.5, .swap = true, .reduction = Reduction::none});
+                in[0], in[1], in[2],
+                {.distance = l1_distance, .margin = 3.5, .swap = true, .reduction = Reduction::none});
         },
         [](const Columns& at) {
-            const auto apart = [&](std::size_t a, std::size_t b) {
+            const auto l1_distance = [&](std::size_t a, std::size_t b) {
                 double sum = 0;
                 for (std::size_t i = 0; i < 7; ++i) sum += std::abs(at[a][i] - at[b][i]);
                 return sum;
             };
-            return std::max(3.5 + apart(0, 1) - std::min(apart(0, 2), apart(1, 2)), 0.0);
+            return std::max(3.5 + l1_distance(0, 1) - std::min(l1_distance(0, 2), l1_distance(1, 2)), 0.0);
         }));
 }
 
@@ -309,15 +310,15 @@ double probability_of_paths(const std::function<double(std::int64_t, std::int64_
 void add_sequences(std::vector<Case>& all) {
     // Inputs of 3, 4 and 5 steps, targets of 0, 1 and 2 labels; classes 0 to 3.
     for (const std::int64_t blank : {0, 3}) {
-        const double least = blank == 0 ? 1 : 0;
+        const double first_class = blank == 0 ? 1 : 0;
         all.push_back(
             {.name = "ctc_loss",
-             .inputs = {{{5, 3, 4}, -3, 0}, {{3, 2}, least, least + 3, Kind::label}},
+             .inputs = {{{5, 3, 4}, -3, 0}, {{3, 2}, first_class, first_class + 3, Kind::label}},
              .call =
                  [blank](const Tensors& in) {
                      if (!in[0].defined()) return ctc_loss(in[0], in[1], in[0], in[0]);
-                     const TensorOptions whole{DType::i64, in[0].device()};
-                     return ctc_loss(in[0], in[1], arange(3, 6, 1, whole), arange(0, 3, 1, whole),
+                     const TensorOptions options{DType::i64, in[0].device()};
+                     return ctc_loss(in[0], in[1], arange(3, 6, 1, options), arange(0, 3, 1, options),
                                      {.blank = blank, .reduction = blank == 0 ? Reduction::none : Reduction::mean});
                  },
              .reference =
@@ -328,7 +329,7 @@ void add_sequences(std::vector<Case>& all) {
                          for (std::int64_t i = 0; i < n; ++i)
                              target.push_back(static_cast<std::int64_t>(in[1][static_cast<std::size_t>(2 * n + i)]));
                          const auto log_prob = [&](std::int64_t t, std::int64_t c) {
-                             return in[0][place({5, 3, 4}, {t, n, c})];
+                             return in[0][flat_index({5, 3, 4}, {t, n, c})];
                          };
                          losses.push_back(-std::log(probability_of_paths(log_prob, 4, n + 3, target, blank)));
                      }
@@ -336,8 +337,8 @@ void add_sequences(std::vector<Case>& all) {
                      return Values{(losses[0] + losses[1] + losses[2] / 2) / 3};
                  },
              .terms = 20,
-             .loose = 1e-5,
-             .brief = blank == 3});
+             .gradient_tolerance = 1e-5,
+             .sampled = blank == 3});
     }
 }
 

@@ -32,7 +32,7 @@ Case unary(const std::string& name, std::function<Tensor(const Tensor&)> call, d
 
 /// The second operand is broadcast to the first.
 Case binary(const std::string& name, std::function<Tensor(const Tensor&, const Tensor&)> call,
-            double (*reference)(double, double), const std::string& says = {}, double low = -2, double high = 2,
+            double (*reference)(double, double), const std::string& error_name = {}, double low = -2, double high = 2,
             Kind kind = Kind::real) {
     return {.name = name,
             .inputs = {{{3, 5, 7}, low, high, kind}, {{5, 1}, low, high, kind}},
@@ -40,12 +40,12 @@ Case binary(const std::string& name, std::function<Tensor(const Tensor&, const T
             .reference =
                 [reference](const Columns& in, DType) {
                     return table({3, 5, 7}, [&](const Dims& at) {
-                        return reference(in[0][place({3, 5, 7}, {at[0], at[1], at[2]})],
+                        return reference(in[0][flat_index({3, 5, 7}, {at[0], at[1], at[2]})],
                                          in[1][static_cast<std::size_t>(at[1])]);
                     });
                 },
             .differentiable = kind == Kind::real,
-            .says = says};
+            .error_name = error_name};
 }
 
 /// A reduction of (3, 5, 7) over axes 0 and 2.
@@ -59,8 +59,8 @@ Case reduction(const std::string& name, Tensor (*call)(Tensor, const Dims&, bool
             .reference =
                 [fold](const Columns& in, DType) {
                     return table({5}, [&](const Dims& at) {
-                        return fold(table({3, 7}, [&](const Dims& over) {
-                            return in[0][place({3, 5, 7}, {over[0], at[0], over[1]})];
+                        return fold(table({3, 7}, [&](const Dims& reduced_index) {
+                            return in[0][flat_index({3, 5, 7}, {reduced_index[0], at[0], reduced_index[1]})];
                         }));
                     });
                 },
@@ -93,71 +93,72 @@ std::vector<Case> operator_catalogue() {
     add(binary("minimum", minimum, [](double a, double b) { return std::min(a, b); }));
     add(binary("maximum", maximum, [](double a, double b) { return std::max(a, b); }));
     add(binary(
-        "equal", equal, [](double a, double b) { return a == b ? 1.0 : 0.0; }, {}, 0, 3, Kind::whole));
+        "equal", equal, [](double a, double b) { return a == b ? 1.0 : 0.0; }, {}, 0, 3, Kind::integral));
     add(binary(
-        "eq", eq, [](double a, double b) { return a == b ? 1.0 : 0.0; }, {}, 0, 3, Kind::whole));
+        "eq", eq, [](double a, double b) { return a == b ? 1.0 : 0.0; }, {}, 0, 3, Kind::integral));
     add(binary(
-        "not_equal", not_equal, [](double a, double b) { return a != b ? 1.0 : 0.0; }, {}, 0, 3, Kind::whole));
+        "not_equal", not_equal, [](double a, double b) { return a != b ? 1.0 : 0.0; }, {}, 0, 3, Kind::integral));
     add(binary(
-        "ne", ne, [](double a, double b) { return a != b ? 1.0 : 0.0; }, {}, 0, 3, Kind::whole));
+        "ne", ne, [](double a, double b) { return a != b ? 1.0 : 0.0; }, {}, 0, 3, Kind::integral));
     add(binary(
-        "less", less, [](double a, double b) { return a < b ? 1.0 : 0.0; }, {}, 0, 3, Kind::whole));
+        "less", less, [](double a, double b) { return a < b ? 1.0 : 0.0; }, {}, 0, 3, Kind::integral));
     add(binary(
-        "lt", lt, [](double a, double b) { return a < b ? 1.0 : 0.0; }, {}, 0, 3, Kind::whole));
+        "lt", lt, [](double a, double b) { return a < b ? 1.0 : 0.0; }, {}, 0, 3, Kind::integral));
     add(binary(
-        "less_equal", less_equal, [](double a, double b) { return a <= b ? 1.0 : 0.0; }, {}, 0, 3, Kind::whole));
+        "less_equal", less_equal, [](double a, double b) { return a <= b ? 1.0 : 0.0; }, {}, 0, 3, Kind::integral));
     add(binary(
-        "le", le, [](double a, double b) { return a <= b ? 1.0 : 0.0; }, {}, 0, 3, Kind::whole));
+        "le", le, [](double a, double b) { return a <= b ? 1.0 : 0.0; }, {}, 0, 3, Kind::integral));
     add(binary(
-        "greater", greater, [](double a, double b) { return a > b ? 1.0 : 0.0; }, {}, 0, 3, Kind::whole));
+        "greater", greater, [](double a, double b) { return a > b ? 1.0 : 0.0; }, {}, 0, 3, Kind::integral));
     add(binary(
-        "gt", gt, [](double a, double b) { return a > b ? 1.0 : 0.0; }, {}, 0, 3, Kind::whole));
+        "gt", gt, [](double a, double b) { return a > b ? 1.0 : 0.0; }, {}, 0, 3, Kind::integral));
     add(binary(
-        "greater_equal", greater_equal, [](double a, double b) { return a >= b ? 1.0 : 0.0; }, {}, 0, 3, Kind::whole));
+        "greater_equal", greater_equal, [](double a, double b) { return a >= b ? 1.0 : 0.0; }, {}, 0, 3,
+        Kind::integral));
     add(binary(
-        "ge", ge, [](double a, double b) { return a >= b ? 1.0 : 0.0; }, {}, 0, 3, Kind::whole));
+        "ge", ge, [](double a, double b) { return a >= b ? 1.0 : 0.0; }, {}, 0, 3, Kind::integral));
     add(binary(
         "operator==", [](const Tensor& a, const Tensor& b) { return a == b; },
-        [](double a, double b) { return a == b ? 1.0 : 0.0; }, {}, 0, 3, Kind::whole));
+        [](double a, double b) { return a == b ? 1.0 : 0.0; }, {}, 0, 3, Kind::integral));
     add(binary(
         "operator!=", [](const Tensor& a, const Tensor& b) { return a != b; },
-        [](double a, double b) { return a != b ? 1.0 : 0.0; }, {}, 0, 3, Kind::whole));
+        [](double a, double b) { return a != b ? 1.0 : 0.0; }, {}, 0, 3, Kind::integral));
     add(binary(
         "operator<", [](const Tensor& a, const Tensor& b) { return a < b; },
-        [](double a, double b) { return a < b ? 1.0 : 0.0; }, {}, 0, 3, Kind::whole));
+        [](double a, double b) { return a < b ? 1.0 : 0.0; }, {}, 0, 3, Kind::integral));
     add(binary(
         "operator<=", [](const Tensor& a, const Tensor& b) { return a <= b; },
-        [](double a, double b) { return a <= b ? 1.0 : 0.0; }, {}, 0, 3, Kind::whole));
+        [](double a, double b) { return a <= b ? 1.0 : 0.0; }, {}, 0, 3, Kind::integral));
     add(binary(
         "operator>", [](const Tensor& a, const Tensor& b) { return a > b; },
-        [](double a, double b) { return a > b ? 1.0 : 0.0; }, {}, 0, 3, Kind::whole));
+        [](double a, double b) { return a > b ? 1.0 : 0.0; }, {}, 0, 3, Kind::integral));
     add(binary(
         "operator>=", [](const Tensor& a, const Tensor& b) { return a >= b; },
-        [](double a, double b) { return a >= b ? 1.0 : 0.0; }, {}, 0, 3, Kind::whole));
+        [](double a, double b) { return a >= b ? 1.0 : 0.0; }, {}, 0, 3, Kind::integral));
     add(binary(
-        "bitwise_and", bitwise_and, [](double a, double b) { return a * b; }, {}, 0, 1, Kind::truth));
+        "bitwise_and", bitwise_and, [](double a, double b) { return a * b; }, {}, 0, 1, Kind::boolean));
     add(binary(
-        "bitwise_or", bitwise_or, [](double a, double b) { return std::max(a, b); }, {}, 0, 1, Kind::truth));
+        "bitwise_or", bitwise_or, [](double a, double b) { return std::max(a, b); }, {}, 0, 1, Kind::boolean));
     add(binary(
-        "bitwise_xor", bitwise_xor, [](double a, double b) { return a == b ? 0.0 : 1.0; }, {}, 0, 1, Kind::truth));
+        "bitwise_xor", bitwise_xor, [](double a, double b) { return a == b ? 0.0 : 1.0; }, {}, 0, 1, Kind::boolean));
     add(binary(
         "operator&", [](const Tensor& a, const Tensor& b) { return a & b; }, [](double a, double b) { return a * b; },
-        {}, 0, 1, Kind::truth));
+        {}, 0, 1, Kind::boolean));
     add(binary(
         "operator|", [](const Tensor& a, const Tensor& b) { return a | b; },
-        [](double a, double b) { return std::max(a, b); }, {}, 0, 1, Kind::truth));
+        [](double a, double b) { return std::max(a, b); }, {}, 0, 1, Kind::boolean));
     add(binary(
         "operator^", [](const Tensor& a, const Tensor& b) { return a ^ b; },
-        [](double a, double b) { return a == b ? 0.0 : 1.0; }, {}, 0, 1, Kind::truth));
+        [](double a, double b) { return a == b ? 0.0 : 1.0; }, {}, 0, 1, Kind::boolean));
     add(binary(
-        "logical_and", logical_and, [](double a, double b) { return a * b; }, {}, 0, 1, Kind::truth));
+        "logical_and", logical_and, [](double a, double b) { return a * b; }, {}, 0, 1, Kind::boolean));
     add(binary(
-        "logical_or", logical_or, [](double a, double b) { return std::max(a, b); }, {}, 0, 1, Kind::truth));
+        "logical_or", logical_or, [](double a, double b) { return std::max(a, b); }, {}, 0, 1, Kind::boolean));
     add(binary(
-        "logical_xor", logical_xor, [](double a, double b) { return a == b ? 0.0 : 1.0; }, {}, 0, 1, Kind::truth));
+        "logical_xor", logical_xor, [](double a, double b) { return a == b ? 0.0 : 1.0; }, {}, 0, 1, Kind::boolean));
     add(binary(
         "floor_divide", [](const Tensor& a, const Tensor& b) { return floor_divide(a, b); },
-        [](double a, double b) { return std::floor(a / b); }, {}, 1, 9, Kind::whole));
+        [](double a, double b) { return std::floor(a / b); }, {}, 1, 9, Kind::integral));
     // No quotient is near an integer, where the function jumps.
     add(binary(
         "remainder", [](const Tensor& a, const Tensor& b) { return remainder(a, b); },
@@ -172,13 +173,13 @@ std::vector<Case> operator_catalogue() {
         [](double a, double b) { return std::fmod(a, b); }, {}, 1.01, 1.99));
     add(unary(
         "bitwise_not", [](const Tensor& x) { return bitwise_not(x); }, [](double x) { return 1 - x; }, 0, 1,
-        Kind::truth));
+        Kind::boolean));
     add(unary(
-        "operator~", [](const Tensor& x) { return ~x; }, [](double x) { return 1 - x; }, 0, 1, Kind::truth));
+        "operator~", [](const Tensor& x) { return ~x; }, [](double x) { return 1 - x; }, 0, 1, Kind::boolean));
     add(unary(
-        "logical_not", logical_not, [](double x) { return 1 - x; }, 0, 1, Kind::truth));
+        "logical_not", logical_not, [](double x) { return 1 - x; }, 0, 1, Kind::boolean));
     add(unary(
-        "operator!", [](const Tensor& x) { return !x; }, [](double x) { return 1 - x; }, 0, 1, Kind::truth));
+        "operator!", [](const Tensor& x) { return !x; }, [](double x) { return 1 - x; }, 0, 1, Kind::boolean));
     add(unary(
         "operator+", [](const Tensor& x) { return 3 + (x + 0.5); }, [](double x) { return x + 3.5; }));
     add(unary(

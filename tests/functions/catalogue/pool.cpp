@@ -17,41 +17,44 @@ namespace declivity::test::catalogue {
 namespace {
 
 /// `combine` of the elements of each window inside of x, and how many are in x or its padding.
-Values pooled(const Values& x, const Shape& from, const Shape& out, const Windows& windows,
-              const std::function<double(const Values& inside, double around)>& combine) {
+Values pool_windows(const Values& x, const Shape& from, const Shape& out, const Windows& windows,
+                    const std::function<double(const Values& inside, double padded_count)>& combine) {
     return table(out, [&](const Dims& at) {
         Values inside;
-        double around = 0;
+        double padded_count = 0;
         for_each_index(windows.kernel, [&](const Dims& tap) {
-            const auto [place, in_x] = place_in_window(windows, from, at, tap, at[1]);
-            if (in_x) inside.push_back(element(x, from, place));
-            bool near = true;
+            const auto [index, in_x] = index_in_window(windows, from, at, tap, at[1]);
+            if (in_x) inside.push_back(element(x, from, index));
+            bool in_padded = true;
             for (int axis = 0; axis < windows.kernel.rank(); ++axis)
-                near = near && place[static_cast<std::size_t>(2 + axis)] < from[2 + axis] + windows.padding[axis];
-            around += near ? 1 : 0;
+                in_padded =
+                    in_padded && index[static_cast<std::size_t>(2 + axis)] < from[2 + axis] + windows.padding[axis];
+            padded_count += in_padded ? 1 : 0;
         });
-        return combine(inside, around);
+        return combine(inside, padded_count);
     });
 }
 
 double sum_of(const Values& values) { return std::accumulate(values.begin(), values.end(), 0.0); }
 double largest_of(const Values& inside, double) { return *std::ranges::max_element(inside); }
-double mean_inside(const Values& inside, double) { return sum_of(inside) / static_cast<double>(inside.size()); }
-double mean_around(const Values& inside, double around) { return sum_of(inside) / around; }
+double mean_without_padding(const Values& inside, double) {
+    return sum_of(inside) / static_cast<double>(inside.size());
+}
+double mean_with_padding(const Values& inside, double padded_count) { return sum_of(inside) / padded_count; }
 
 /// Windows of elements from floor(i L / n) to ceil((i + 1) L / n).
 Values adaptive(const Values& x, const Shape& from, const Shape& out,
                 const std::function<double(const Values&, double)>& combine) {
     return table(out, [&](const Dims& at) {
         Values inside;
-        for_each_index(from, [&](const Dims& place) {
-            bool within = place[0] == at[0] && place[1] == at[1];
+        for_each_index(from, [&](const Dims& index) {
+            bool in_window = index[0] == at[0] && index[1] == at[1];
             for (int axis = 2; axis < from.rank(); ++axis) {
                 const std::int64_t n = out[axis], length = from[axis];
-                within = within && place[axis] >= at[axis] * length / n &&
-                         place[axis] < ((at[axis] + 1) * length + n - 1) / n;
+                in_window = in_window && index[axis] >= at[axis] * length / n &&
+                            index[axis] < ((at[axis] + 1) * length + n - 1) / n;
             }
-            if (within) inside.push_back(element(x, from, Place(place.begin(), place.end())));
+            if (in_window) inside.push_back(element(x, from, MultiIndex(index.begin(), index.end())));
         });
         return combine(inside, 0);
     });
@@ -59,34 +62,36 @@ Values adaptive(const Values& x, const Shape& from, const Shape& out,
 
 void add_pool(std::vector<Case>& all, const std::string& name, const Shape& from, const Shape& out,
               const Windows& windows, const std::function<double(const Values&, double)>& combine,
-              std::function<Tensor(const Tensor&)> call, bool brief, double low = -2) {
-    all.push_back({.name = name,
-                   .inputs = {{from, low}},
-                   .call = [call = std::move(call)](const Tensors& in) { return call(in[0]); },
-                   .reference = [=](const Columns& in, DType) { return pooled(in[0], from, out, windows, combine); },
-                   .terms = 20,
-                   .brief = brief});
+              std::function<Tensor(const Tensor&)> call, bool sampled, double low = -2) {
+    all.push_back(
+        {.name = name,
+         .inputs = {{from, low}},
+         .call = [call = std::move(call)](const Tensors& in) { return call(in[0]); },
+         .reference = [=](const Columns& in, DType) { return pool_windows(in[0], from, out, windows, combine); },
+         .terms = 20,
+         .sampled = sampled});
 }
 
 /// Distinct indices for the elements of each plane of x with n axes: 0, 3, 6, ... modulo `size`, no multiple of 3.
 Tensor some_places(const Tensor& x, int n, std::int64_t size) {
     if (!x.defined()) return zeros({1}, {DType::i64});
-    const TensorOptions whole{DType::i64, x.device()};
-    if (x.rank() < n) return zeros(x.shape(), whole);
+    const TensorOptions window_size{DType::i64, x.device()};
+    if (x.rank() < n) return zeros(x.shape(), window_size);
     Shape plane;
     for (int axis = x.rank() - n; axis < x.rank(); ++axis) plane.push_back(x.shape()[axis]);
-    return expand(reshape(remainder(arange(0, plane.numel(), 1, whole) * 3, size), plane), x.shape());
+    return expand(reshape(remainder(arange(0, plane.numel(), 1, window_size) * 3, size), plane), x.shape());
 }
 
 }  // namespace
 
 void add_pools(std::vector<Case>& all) {
     const Windows line{{3}, {2}, {1}, {1}}, cube{{2, 3, 2}, {1, 2, 2}, {1, 1, 0}, {1, 1, 1}};
-    const Pool1dParameters of_line{.kernel_size = 3, .stride = 2, .padding = 1};
-    const Pool3dParameters of_cube{.kernel_size = {2, 3, 2}, .stride = {1, 2, 2}, .padding = {1, 1, 0}};
+    const Pool1dParameters pool1d_options{.kernel_size = 3, .stride = 2, .padding = 1};
+    const Pool3dParameters pool3d_options{.kernel_size = {2, 3, 2}, .stride = {1, 2, 2}, .padding = {1, 1, 0}};
     const Shape lines{2, 3, 9}, cubes{1, 2, 3, 5, 4}, few_lines{2, 3, 5}, few_cubes{1, 2, 4, 3, 2};
     add_pool(
-        all, "max_pool1d", lines, few_lines, line, largest_of, [=](auto& x) { return max_pool1d(x, of_line); }, false);
+        all, "max_pool1d", lines, few_lines, line, largest_of, [=](auto& x) { return max_pool1d(x, pool1d_options); },
+        false);
     add_pool(
         all, "max_pool1d_with_indices", {2, 2, 8}, {2, 2, 4}, {{3}, {2}, {1}, {2}}, largest_of,
         [](auto& x) {
@@ -107,7 +112,8 @@ void add_pools(std::vector<Case>& all) {
         [](auto& x) { return max_pool2d_with_indices(x, {.kernel_size = 3, .stride = 2, .ceil_mode = true}).values; },
         true);
     add_pool(
-        all, "max_pool3d", cubes, few_cubes, cube, largest_of, [=](auto& x) { return max_pool3d(x, of_cube); }, false);
+        all, "max_pool3d", cubes, few_cubes, cube, largest_of, [=](auto& x) { return max_pool3d(x, pool3d_options); },
+        false);
     add_pool(
         all, "max_pool3d_with_indices", {1, 2, 4, 3, 5}, {1, 2, 3, 2, 3}, {{2, 2, 2}, {1, 2, 2}, {0, 0, 0}, {1, 1, 1}},
         largest_of,
@@ -123,16 +129,17 @@ void add_pools(std::vector<Case>& all) {
         true);
 
     add_pool(
-        all, "avg_pool1d", lines, few_lines, line, mean_around, [=](auto& x) { return avg_pool1d(x, of_line); }, false);
+        all, "avg_pool1d", lines, few_lines, line, mean_with_padding,
+        [=](auto& x) { return avg_pool1d(x, pool1d_options); }, false);
     add_pool(
-        all, "avg_pool1d", {2, 2, 8}, {2, 2, 4}, {{4}, {2}, {1}, {1}}, mean_inside,
+        all, "avg_pool1d", {2, 2, 8}, {2, 2, 4}, {{4}, {2}, {1}, {1}}, mean_without_padding,
         [](auto& x) {
             return avg_pool1d(
                 x, {.kernel_size = 4, .stride = 2, .padding = 1, .ceil_mode = true, .count_include_pad = false});
         },
         true);
     add_pool(
-        all, "avg_pool2d", {1, 2, 8, 5}, {1, 2, 4, 3}, {{4, 3}, {2, 2}, {1, 1}, {1, 1}}, mean_around,
+        all, "avg_pool2d", {1, 2, 8, 5}, {1, 2, 4, 3}, {{4, 3}, {2, 2}, {1, 1}, {1, 1}}, mean_with_padding,
         [](auto& x) {
             return avg_pool2d(x, {.kernel_size = {4, 3}, .stride = 2, .padding = 1, .ceil_mode = true});
         },
@@ -142,9 +149,11 @@ void add_pools(std::vector<Case>& all) {
         [](const Values& inside, double) { return sum_of(inside) / 3; },
         [](auto& x) { return avg_pool2d(x, {.divisor_override = 3}); }, true);
     add_pool(
-        all, "avg_pool3d", cubes, few_cubes, cube, mean_around, [=](auto& x) { return avg_pool3d(x, of_cube); }, false);
+        all, "avg_pool3d", cubes, few_cubes, cube, mean_with_padding,
+        [=](auto& x) { return avg_pool3d(x, pool3d_options); }, false);
     add_pool(
-        all, "avg_pool3d", {1, 1, 4, 5, 5}, {1, 1, 3, 3, 3}, {{3, 2, 2}, {2, 2, 2}, {1, 0, 1}, {1, 1, 1}}, mean_inside,
+        all, "avg_pool3d", {1, 1, 4, 5, 5}, {1, 1, 3, 3, 3}, {{3, 2, 2}, {2, 2, 2}, {1, 0, 1}, {1, 1, 1}},
+        mean_without_padding,
         [](auto& x) {
             return avg_pool3d(x, {.kernel_size = {3, 2, 2},
                                   .stride = 2,
@@ -154,11 +163,11 @@ void add_pools(std::vector<Case>& all) {
         },
         true);
 
-    const auto p_norm = [](double p, double whole) {
+    const auto p_norm = [](double p, double window_size) {
         return [=](const Values& inside, double) {
             double sum = 0;
             for (const double value : inside) sum += std::pow(value, p);
-            return std::pow(sum / static_cast<double>(inside.size()) * whole, 1 / p);
+            return std::pow(sum / static_cast<double>(inside.size()) * window_size, 1 / p);
         };
     };
     add_pool(
@@ -182,31 +191,32 @@ void add_pools(std::vector<Case>& all) {
 void add_adaptive_pools(std::vector<Case>& all) {
     const auto add = [&](const std::string& name, const Shape& from, const Shape& out,
                          const std::function<double(const Values&, double)>& combine,
-                         std::function<Tensor(const Tensor&)> call, bool brief) {
+                         std::function<Tensor(const Tensor&)> call, bool sampled) {
         all.push_back({.name = name,
                        .inputs = {{from}},
                        .call = [call = std::move(call)](const Tensors& in) { return call(in[0]); },
                        .reference = [=](const Columns& in, DType) { return adaptive(in[0], from, out, combine); },
                        .terms = 20,
-                       .brief = brief});
+                       .sampled = sampled});
     };
     const Shape line{2, 3, 7}, image{1, 3, 7, 5}, even{2, 2, 6, 4}, cube{1, 2, 3, 4, 5};
     add(
-        "adaptive_avg_pool1d", line, {2, 3, 4}, mean_inside, [](auto& x) { return adaptive_avg_pool1d(x, 4); }, false);
+        "adaptive_avg_pool1d", line, {2, 3, 4}, mean_without_padding, [](auto& x) { return adaptive_avg_pool1d(x, 4); },
+        false);
     add(
-        "adaptive_avg_pool2d", image, {1, 3, 3, 4}, mean_inside,
+        "adaptive_avg_pool2d", image, {1, 3, 3, 4}, mean_without_padding,
         [](auto& x) {
             return adaptive_avg_pool2d(x, {3, 4});
         },
         false);
     add(
-        "adaptive_avg_pool2d", even, {2, 2, 3, 4}, mean_inside,
+        "adaptive_avg_pool2d", even, {2, 2, 3, 4}, mean_without_padding,
         [](auto& x) {
             return adaptive_avg_pool2d(x, {3, -1});
         },
         true);
     add(
-        "adaptive_avg_pool3d", cube, {1, 2, 2, 2, 3}, mean_inside,
+        "adaptive_avg_pool3d", cube, {1, 2, 2, 2, 3}, mean_without_padding,
         [](auto& x) {
             return adaptive_avg_pool3d(x, {2, 2, 3});
         },
@@ -251,13 +261,13 @@ void add_unpools(std::vector<Case>& all) {
                        .reference =
                            [=](const Columns& in, DType) {
                                Values values(static_cast<std::size_t>(out.numel()), 0);
-                               const auto each = static_cast<std::size_t>(from.numel() / from[0] / from[1]),
+                               const auto plane_size = static_cast<std::size_t>(from.numel() / from[0] / from[1]),
                                           plane = static_cast<std::size_t>(size);
                                for (std::size_t i = 0; i < in[0].size(); ++i)
-                                   values[i / each * plane + i % each * 3 % plane] = in[0][i];
+                                   values[i / plane_size * plane + i % plane_size * 3 % plane] = in[0][i];
                                return values;
                            },
-                       .brief = true});
+                       .sampled = true});
     };
     add("max_unpool1d", {2, 3, 4}, 8, {2, 3, 8}, [](auto& x) { return max_unpool1d(x, some_places(x, 1, 8)); });
     add("max_unpool2d", {2, 2, 3, 2}, 20, {2, 2, 5, 4}, [](auto& x) {
@@ -276,14 +286,14 @@ void add_unpools(std::vector<Case>& all) {
             return table(out, [&](const Dims& at) {
                 Values inside;
                 for_each_index(kernel, [&](const Dims& tap) {
-                    Place place{at[0], at[1]};
+                    MultiIndex index{at[0], at[1]};
                     for (int axis = 0; axis < kernel.rank(); ++axis) {
                         const double u =
                             in[1][static_cast<std::size_t>((at[0] * from[1] + at[1]) * kernel.rank() + order[axis])];
-                        place.push_back(begin(u, at[2 + axis], from[2 + axis], kernel[axis], out[2 + axis]) +
+                        index.push_back(begin(u, at[2 + axis], from[2 + axis], kernel[axis], out[2 + axis]) +
                                         tap[axis]);
                     }
-                    inside.push_back(element(in[0], from, place));
+                    inside.push_back(element(in[0], from, index));
                 });
                 return largest_of(inside, 0);
             });
@@ -300,8 +310,8 @@ void add_unpools(std::vector<Case>& all) {
                                          : fractional_max_pool2d(in[0], options, in[1]);
                  },
              .reference = fractional({2, 2, 7, 6}, {2, 2, 4, 3}, {2, 3}, {1, 0}),
-             .optional = 1,
-             .brief = true});
+             .first_optional = 1,
+             .sampled = true});
         all.push_back(
             {.name = with_indices ? "fractional_max_pool3d_with_indices" : "fractional_max_pool3d",
              .inputs = {{{1, 2, 5, 4, 6}}, {{1, 2, 3}, 0, 1, Kind::constant}},
@@ -312,8 +322,8 @@ void add_unpools(std::vector<Case>& all) {
                                          : fractional_max_pool3d(in[0], options, in[1]);
                  },
              .reference = fractional({1, 2, 5, 4, 6}, {1, 2, 3, 2, 4}, {2, 2, 2}, {0, 1, 2}),
-             .optional = 1,
-             .brief = true});
+             .first_optional = 1,
+             .sampled = true});
     }
 }
 

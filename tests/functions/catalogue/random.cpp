@@ -13,9 +13,9 @@ namespace declivity::test::catalogue {
 
 void add_random_cases(std::vector<Case>& all) {
     using Call = Tensor (*)(const Tensor&, double, const std::optional<Generator>&);
-    // The mask: `drawn` numbers, each for the elements of one index of the leading axes.
-    const auto add = [&](const char* name, Call call, const Shape& shape, const Shape& drawn, bool brief,
-                         double (*value)(double x, bool kept)) {
+    // The mask: `mask_shape` numbers, each for the elements of one index of the leading axes.
+    const auto add = [&](const char* name, Call call, const Shape& shape, const Shape& mask_shape, bool sampled,
+                         double (*value)(double x, bool is_kept)) {
         all.push_back({.name = name,
                        .inputs = {{shape}},
                        .call =
@@ -26,22 +26,22 @@ void add_random_cases(std::vector<Case>& all) {
                        .reference =
                            [=](const Columns& in, DType dtype) {
                                manual_seed(5);
-                               const Values chance = values(uniform(drawn, 0, 1, {dtype}));
-                               const std::size_t each = in[0].size() / chance.size();
+                               const Values chance = values(uniform(mask_shape, 0, 1, {dtype}));
+                               const std::size_t elements_per_number = in[0].size() / chance.size();
                                Values out;
                                for (std::size_t i = 0; i < in[0].size(); ++i)
-                                   out.push_back(value(in[0][i], chance[i / each] < 0.7));
+                                   out.push_back(value(in[0][i], chance[i / elements_per_number] < 0.7));
                                return out;
                            },
                        .random = true,
-                       .brief = brief});
+                       .sampled = sampled});
     };
-    const auto plain = [](double x, bool kept) { return kept ? x / 0.7 : 0; };
+    const auto plain = [](double x, bool is_kept) { return is_kept ? x / 0.7 : 0; };
     // Klambauer et al. 2017: a (x d + low (1 - d)) + b.
-    const auto alpha = [](double x, bool kept) {
+    const auto alpha = [](double x, bool is_kept) {
         const double low = -1.0507009873554805 * 1.6732632423543772, q = 0.7;
         const double a = std::pow(q + low * low * q * (1 - q), -0.5), b = -a * (1 - q) * low;
-        return a * (kept ? x : low) + b;
+        return a * (is_kept ? x : low) + b;
     };
     add("dropout1d", dropout1d, {3, 5, 4}, {3, 5}, false, plain);
     add("dropout1d", dropout1d, {5, 4}, {5}, true, plain);

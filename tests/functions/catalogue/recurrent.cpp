@@ -33,26 +33,26 @@ Values recurrent_reference(RecurrentKind kind, std::size_t steps, std::size_t ro
         }
         for (std::size_t i = 0; i < count; ++i) {
             const std::size_t t = reverse ? count - 1 - i : i;
-            const auto of_x = [&](std::size_t gate, std::size_t u) {
+            const auto from_x = [&](std::size_t gate, std::size_t u) {
                 double sum = bi[gate * units + u];
                 for (std::size_t k = 0; k < inputs; ++k)
                     sum += wi[(gate * units + u) * inputs + k] * x[(t * rows + n) * inputs + k];
                 return sum;
             };
-            const auto of_h = [&](std::size_t gate, std::size_t u) {
+            const auto from_h = [&](std::size_t gate, std::size_t u) {
                 double sum = bh[gate * units + u];
                 for (std::size_t k = 0; k < units; ++k) sum += wh[(gate * units + u) * units + k] * h[k];
                 return sum;
             };
             Values next(units);
             for (std::size_t u = 0; u < units; ++u) {
-                const auto both = [&](std::size_t gate) { return of_x(gate, u) + of_h(gate, u); };
+                const auto both = [&](std::size_t gate) { return from_x(gate, u) + from_h(gate, u); };
                 if (kind == RecurrentKind::lstm) {
                     c[u] = logistic_of(both(1)) * c[u] + logistic_of(both(0)) * std::tanh(both(2));
                     next[u] = logistic_of(both(3)) * std::tanh(c[u]);
                 } else if (kind == RecurrentKind::gru) {
                     const double z = logistic_of(both(1));
-                    const double candidate = std::tanh(of_x(2, u) + logistic_of(both(0)) * of_h(2, u));
+                    const double candidate = std::tanh(from_x(2, u) + logistic_of(both(0)) * from_h(2, u));
                     next[u] = (1 - z) * candidate + z * h[u];
                 } else {
                     next[u] = std::tanh(both(0));
@@ -95,8 +95,8 @@ std::vector<Case> recurrent_catalogue() {
              .call = [call](const Tensors& in) { return call(in, {}); },
              .reference = [kind](const Columns& in, DType) { return recurrent_reference(kind, 3, 4, 3, 5, in, false); },
              .terms = 40,
-             .loose = 1e-5,
-             .optional = 3});
+             .gradient_tolerance = 1e-5,
+             .first_optional = 3});
         std::vector<Input> with_lengths = inputs_of({4, 3, 2}, 3);
         with_lengths.push_back({{3}, 0, 5, Kind::label});
         all.push_back(
@@ -105,8 +105,8 @@ std::vector<Case> recurrent_catalogue() {
              .call = [call, at](const Tensors& in) { return call(in, {.reverse = true, .lengths = in[at + 2]}); },
              .reference = [kind](const Columns& in, DType) { return recurrent_reference(kind, 4, 3, 2, 3, in, true); },
              .terms = 40,
-             .loose = 1e-5,
-             .optional = 3});
+             .gradient_tolerance = 1e-5,
+             .first_optional = 3});
         if (cell) continue;
         all.push_back(
             {.name = kind == RecurrentKind::gru ? "gru_cell" : "rnn_cell",
@@ -118,7 +118,7 @@ std::vector<Case> recurrent_catalogue() {
                  },
              .reference = [kind](const Columns& in, DType) { return recurrent_reference(kind, 1, 4, 3, 5, in, false); },
              .terms = 12,
-             .optional = 4});
+             .first_optional = 4});
     }
     return all;
 }

@@ -15,61 +15,62 @@
 
 namespace declivity::test::catalogue {
 
-using Place = std::vector<std::int64_t>;
+using MultiIndex = std::vector<std::int64_t>;
 
-inline double element(const Values& x, const Shape& shape, const Place& at) {
+inline double element(const Values& x, const Shape& shape, const MultiIndex& at) {
     std::int64_t out = 0;
     for (int axis = 0; axis < shape.rank(); ++axis) out = out * shape[axis] + at[static_cast<std::size_t>(axis)];
     return x[static_cast<std::size_t>(out)];
 }
 
-inline std::int64_t whole_number(double x) { return static_cast<std::int64_t>(x); }
+inline std::int64_t to_integer(double x) { return static_cast<std::int64_t>(x); }
 
 /// Each element of the result is one of x, or 0 without an index.
-inline Case moved(const std::string& name, const Shape& from, const Shape& to,
-                  std::function<Tensor(const Tensor&)> call, std::function<Place(const Dims&)> place_of) {
+inline Case indexed_case(const std::string& name, const Shape& from, const Shape& to,
+                         std::function<Tensor(const Tensor&)> call, std::function<MultiIndex(const Dims&)> index_of) {
     return {.name = name,
             .inputs = {{from}},
             .call = [call = std::move(call)](const Tensors& in) { return call(in[0]); },
             .reference =
-                [from, to, place_of = std::move(place_of)](const Columns& in, DType) {
+                [from, to, index_of = std::move(index_of)](const Columns& in, DType) {
                     return table(to, [&](const Dims& at) {
-                        const Place place = place_of(at);
-                        return place.empty() && from.rank() > 0 ? 0.0 : element(in[0], from, place);
+                        const MultiIndex index = index_of(at);
+                        return index.empty() && from.rank() > 0 ? 0.0 : element(in[0], from, index);
                     });
                 },
-            .brief = true};
+            .sampled = true};
 }
 
 /// Parts concatenated, the last one first.
-inline Tensor joined(Tensors parts, std::int64_t axis) {
+inline Tensor concat_reversed(Tensors parts, std::int64_t axis) {
     std::ranges::reverse(parts);
     return cat(std::move(parts), axis);
 }
 
 /// Along axis 1 of (3, 5, 7): from the five elements to five, or to one.
-inline Case along(const std::string& name, std::function<Tensor(const Tensor&)> call,
-                  std::function<Values(const Values&)> line, bool differentiable = true, double terms = 5) {
+inline Case axis_case(const std::string& name, std::function<Tensor(const Tensor&)> call,
+                      std::function<Values(const Values&)> line, bool differentiable = true, double terms = 5) {
     return {.name = name,
             .inputs = {{{3, 5, 7}}},
             .call = [call = std::move(call)](const Tensors& in) { return call(in[0]); },
             .reference =
                 [line = std::move(line)](const Columns& in, DType) {
                     const Shape from{3, 5, 7};
-                    const auto of = [&](std::int64_t i, std::int64_t k) {
+                    const auto reduced_line = [&](std::int64_t i, std::int64_t k) {
                         Values column;
                         for (std::int64_t j = 0; j < 5; ++j) column.push_back(element(in[0], from, {i, j, k}));
                         return line(column);
                     };
-                    const auto size = static_cast<std::int64_t>(of(0, 0).size());
-                    return table({3, size, 7},
-                                 [&](const Dims& at) { return of(at[0], at[2])[static_cast<std::size_t>(at[1])]; });
+                    const auto size = static_cast<std::int64_t>(reduced_line(0, 0).size());
+                    return table({3, size, 7}, [&](const Dims& at) {
+                        return reduced_line(at[0], at[2])[static_cast<std::size_t>(at[1])];
+                    });
                 },
             .differentiable = differentiable,
             .terms = terms};
 }
 
-inline Values in_order(Values x) {
+inline Values sorted_values(Values x) {
     std::ranges::sort(x);
     return x;
 }
@@ -80,44 +81,44 @@ struct Windows {
 };
 
 /// The index in x (N, C, spatial...) of element `tap` of window `at`, and whether it is inside.
-inline std::pair<Place, bool> place_in_window(const Windows& windows, const Shape& from, const Dims& at,
-                                              const Dims& tap, std::int64_t channel) {
-    Place place{at[0], channel};
+inline std::pair<MultiIndex, bool> index_in_window(const Windows& windows, const Shape& from, const Dims& at,
+                                                   const Dims& tap, std::int64_t channel) {
+    MultiIndex index{at[0], channel};
     bool inside = true;
     for (int axis = 0; axis < windows.kernel.rank(); ++axis) {
-        place.push_back(at[2 + axis] * windows.stride[axis] - windows.padding[axis] +
+        index.push_back(at[2 + axis] * windows.stride[axis] - windows.padding[axis] +
                         tap[axis] * windows.dilation[axis]);
-        inside = inside && place.back() >= 0 && place.back() < from[2 + axis];
+        inside = inside && index.back() >= 0 && index.back() < from[2 + axis];
     }
-    return {place, inside};
+    return {index, inside};
 }
 
 /// The source indices and weights of an output position.
-using Mix = std::vector<std::pair<std::int64_t, double>>;
+using WeightedIndices = std::vector<std::pair<std::int64_t, double>>;
 
 inline double triangle(double d) { return std::max(0.0, 1 - std::abs(d)); }
 
 /// Pixels of [0, in) around `at`; those outside are clamped, or left out.
-inline Mix filtered(std::int64_t in, double at, const std::function<double(double)>& filter, double stretch = 1,
-                    bool exclude = false) {
-    Mix mix;
-    double whole = 0;
+inline WeightedIndices filter_weights(std::int64_t in, double at, const std::function<double(double)>& filter,
+                                      double support = 1, bool exclude = false) {
+    WeightedIndices weights;
+    double total_weight = 0;
     const auto middle = static_cast<std::int64_t>(std::floor(at));
-    const auto reach = static_cast<std::int64_t>(3 * stretch) + 2;
+    const auto reach = static_cast<std::int64_t>(3 * support) + 2;
     for (std::int64_t j = middle - reach; j <= middle + reach; ++j) {
-        const double weight = filter((static_cast<double>(j) - at) / stretch);
+        const double weight = filter((static_cast<double>(j) - at) / support);
         if (weight == 0 || (exclude && (j < 0 || j >= in))) continue;
-        mix.emplace_back(std::clamp<std::int64_t>(j, 0, in - 1), weight);
-        whole += weight;
+        weights.emplace_back(std::clamp<std::int64_t>(j, 0, in - 1), weight);
+        total_weight += weight;
     }
-    if (exclude || stretch != 1)
-        for (auto& item : mix) item.second /= whole;
-    return mix;
+    if (exclude || support != 1)
+        for (auto& item : weights) item.second /= total_weight;
+    return weights;
 }
 
 /// Inputs of rows of n elements each, or one, and a loss for each row; (N, C, ...) has a row for each of N and C.
-inline Case rows(const std::string& name, std::vector<Input> inputs, std::function<Tensor(const Tensors&)> call,
-                 std::function<double(const Columns&)> reference) {
+inline Case row_loss_case(const std::string& name, std::vector<Input> inputs,
+                          std::function<Tensor(const Tensors&)> call, std::function<double(const Columns&)> reference) {
     const auto count = static_cast<std::size_t>(inputs[0].shape[0]);
     return {.name = name,
             .inputs = std::move(inputs),

@@ -22,17 +22,19 @@ using namespace declivity::test;
 namespace {
 
 /// Inputs of a function at differentiable points: a column each, of equal length.
-std::vector<std::vector<double>> smooth_inputs(const ElementwiseCase& one, std::size_t count, std::uint64_t seed) {
-    const auto inputs = static_cast<std::size_t>(ops::info(one.function).inputs);
+std::vector<std::vector<double>> smooth_inputs(const ElementwiseCase& test_case, std::size_t count,
+                                               std::uint64_t seed) {
+    const auto inputs = static_cast<std::size_t>(ops::info(test_case.function).inputs);
     std::vector<std::vector<double>> columns(inputs);
     for (std::uint64_t attempt = 0; columns[0].size() < count; ++attempt) {
-        auto drawn = random_values(static_cast<std::int64_t>(inputs), seed * 100000 + attempt, one.low, one.high);
-        Arguments arguments{.a = drawn[0]};
-        if (inputs > 1) arguments.b = drawn[1];
-        if (!one.parameters.empty()) arguments.p = one.parameters[0];
-        if (one.parameters.size() > 1) arguments.q = one.parameters[1];
-        if (one.kink(arguments) < 0.02) continue;
-        for (std::size_t i = 0; i < inputs; ++i) columns[i].push_back(drawn[i]);
+        auto candidate =
+            random_values(static_cast<std::int64_t>(inputs), seed * 100000 + attempt, test_case.low, test_case.high);
+        Arguments arguments{.a = candidate[0]};
+        if (inputs > 1) arguments.b = candidate[1];
+        if (!test_case.parameters.empty()) arguments.p = test_case.parameters[0];
+        if (test_case.parameters.size() > 1) arguments.q = test_case.parameters[1];
+        if (test_case.kink(arguments) < 0.02) continue;
+        for (std::size_t i = 0; i < inputs; ++i) columns[i].push_back(candidate[i]);
     }
     return columns;
 }
@@ -44,16 +46,16 @@ bool has_gradient(ops::Function function) {
 }
 
 /// The gradient of sum(weights * f(inputs)) in one type.
-std::vector<std::vector<double>> gradients(const ElementwiseCase& one, const std::vector<std::vector<double>>& in,
+std::vector<std::vector<double>> gradients(const ElementwiseCase& test_case, const std::vector<std::vector<double>>& in,
                                            DType dtype) {
     const auto count = static_cast<std::int64_t>(in[0].size());
     std::vector<Tensor> inputs;
     for (std::size_t i = 0; i < in.size(); ++i) {
-        const bool condition = ops::info(one.function).domain == ops::Domain::choose && i == 0;
+        const bool condition = ops::info(test_case.function).domain == ops::Domain::choose && i == 0;
         if (condition) inputs.push_back(greater(tensor(in[i], {count}, dtype), zeros({1}, {dtype})));
         else inputs.push_back(tensor(in[i], {count}, dtype).set_requires_grad());
     }
-    elementwise(one.function, inputs, scalars(one.parameters)).backward(random_tensor({count}, 4, dtype));
+    elementwise(test_case.function, inputs, scalars(test_case.parameters)).backward(random_tensor({count}, 4, dtype));
     std::vector<std::vector<double>> out;
     for (const Tensor& input : inputs)
         out.push_back(input.grad().defined() ? values(input.grad()) : std::vector<double>{});
@@ -65,19 +67,20 @@ std::vector<std::vector<double>> gradients(const ElementwiseCase& one, const std
 TEST_CASE("elementwise gradients: every function matches central differences") {
     if (!device().info().fp64) return test::skip("f64: the device has no double precision");
     for (const ops::Function function : all_functions()) {
-        const ElementwiseCase* one = case_of(function);
-        if (one == nullptr || !has_gradient(function) || ops::info(function).domain == ops::Domain::choose) continue;
+        const ElementwiseCase* test_case = case_of(function);
+        if (test_case == nullptr || !has_gradient(function) || ops::info(function).domain == ops::Domain::choose)
+            continue;
         CAPTURE(ops::info(function).name);
         std::vector<Tensor> inputs;
-        for (const auto& column : smooth_inputs(*one, 12, 1)) inputs.push_back(tensor(column, {12}, DType::f64));
+        for (const auto& column : smooth_inputs(*test_case, 12, 1)) inputs.push_back(tensor(column, {12}, DType::f64));
         const bool mask = function == ops::Function::dropout;  // its second input has no gradient
-        const std::vector<Tensor> wanted(inputs.begin(), mask ? inputs.begin() + 1 : inputs.end());
+        const std::vector<Tensor> expected(inputs.begin(), mask ? inputs.begin() + 1 : inputs.end());
         CHECK(gradient_difference(
                   [&](auto in) {
                       if (mask) in.push_back(inputs[1]);
-                      return elementwise(function, in, scalars(one->parameters));
+                      return elementwise(function, in, scalars(test_case->parameters));
                   },
-                  wanted) == "");
+                  expected) == "");
     }
 }
 
@@ -96,15 +99,16 @@ TEST_CASE("elementwise gradients: where passes the gradient to the selected inpu
 TEST_CASE("elementwise gradients: f32 matches f64") {
     if (!device().info().fp64) return test::skip("f64: the device has no double precision");
     for (const ops::Function function : all_functions()) {
-        const ElementwiseCase* one = case_of(function);
-        if (one == nullptr || !has_gradient(function)) continue;
+        const ElementwiseCase* test_case = case_of(function);
+        if (test_case == nullptr || !has_gradient(function)) continue;
         CAPTURE(ops::info(function).name);
-        auto in = smooth_inputs(*one, small_cases() ? 20 : 300, 2);
+        auto in = smooth_inputs(*test_case, small_cases() ? 20 : 300, 2);
         for (auto& column : in)
             for (double& value : column) value = static_cast<float>(value);
-        const auto wide = gradients(*one, in, DType::f64), narrow = gradients(*one, in, DType::f32);
-        for (std::size_t i = 0; i < wide.size(); ++i)
-            CHECK(difference(narrow[i], wide[i], {.absolute = 3e-6, .relative = 3e-6}) == "");
+        const auto gradients_f64 = gradients(*test_case, in, DType::f64),
+                   gradients_f32 = gradients(*test_case, in, DType::f32);
+        for (std::size_t i = 0; i < gradients_f64.size(); ++i)
+            CHECK(difference(gradients_f32[i], gradients_f64[i], {.absolute = 3e-6, .relative = 3e-6}) == "");
     }
 }
 
@@ -129,8 +133,8 @@ TEST_CASE("elementwise gradients: sums over broadcast axes") {
 TEST_CASE("elementwise gradients: of permuted and sliced operands") {
     if (!device().info().fp64) return test::skip("f64: the device has no double precision");
     const auto f = [](const std::vector<Tensor>& in) {
-        const Tensor turned = transpose(in[0]), part = slice(in[1], 1, 1, 7, 2);
-        return exp(turned) * part + silu(part);
+        const Tensor transposed = transpose(in[0]), part = slice(in[1], 1, 1, 7, 2);
+        return exp(transposed) * part + silu(part);
     };
     CHECK(gradient_difference(f, {random_tensor({3, 4}, 1, DType::f64), random_tensor({4, 7}, 2, DType::f64)}) == "");
 }
@@ -157,8 +161,8 @@ TEST_CASE("elementwise gradients: one half each at ties, zero at the flat side o
 
 TEST_CASE("elementwise: each public function calls the function of its name") {
     const Tensor a = tensor({0.5, -1.5, 2}, {3}), b = tensor({2, -0.5, 2}, {3}), positive = tensor({0.25, 1, 4}, {3});
-    const auto check = [](const Tensor& got, const std::vector<double>& wanted) {
-        CHECK(difference(got, wanted, {.absolute = 1e-6, .relative = 1e-6}) == "");
+    const auto check = [](const Tensor& got, const std::vector<double>& expected) {
+        CHECK(difference(got, expected, {.absolute = 1e-6, .relative = 1e-6}) == "");
     };
     check(a + b, {2.5, -2, 4});
     check(a - b, {-1.5, -1, 0});
@@ -194,8 +198,8 @@ TEST_CASE("elementwise: each public function calls the function of its name") {
     check(silu(a), {0.5 / (1 + std::exp(-0.5)), -1.5 / (1 + std::exp(1.5)), 2 / (1 + std::exp(-2))});
     check(clamp(a, -1, 1), {0.5, -1, 1});
     const double nan = std::numeric_limits<double>::quiet_NaN();
-    for (const Tensor& lost : {clamp(a, nan, 1), clamp(a, -1, nan), clamp_min(a, nan), clamp_max(a, nan)})
-        for (const double value : values(lost)) CHECK(std::isnan(value));
+    for (const Tensor& with_nan : {clamp(a, nan, 1), clamp(a, -1, nan), clamp_min(a, nan), clamp_max(a, nan)})
+        for (const double value : values(with_nan)) CHECK(std::isnan(value));
     check(equal(a, b), {0, 0, 1});
     check(not_equal(a, b), {1, 1, 0});
     check(less(a, b), {1, 1, 0});
@@ -223,10 +227,10 @@ TEST_CASE("elementwise: pow with exponents computed as products and roots, and g
             CHECK(y.dtype() == dtype);
             const std::vector<double> power = values(y);
             sum(y).backward();
-            const std::vector<double> slope = values(x.grad());
+            const std::vector<double> gradient_values = values(x.grad());
             for (std::size_t i = 0; i < from.size(); ++i) {
                 CHECK(power[i] == doctest::Approx(std::pow(from[i], p)).epsilon(bound));
-                CHECK(slope[i] == doctest::Approx(p * std::pow(from[i], p - 1)).epsilon(3 * bound));
+                CHECK(gradient_values[i] == doctest::Approx(p * std::pow(from[i], p - 1)).epsilon(3 * bound));
             }
         }
     }
@@ -237,13 +241,13 @@ TEST_CASE("elementwise: pow with exponents computed as products and roots, and g
 }
 
 TEST_CASE("elementwise: undefined tensors are refused, integers by fractions are f32") {
-    const Tensor a = tensor({1, 2}, {2}), whole = tensor({4, 6}, {2}, DType::i32);
-    Tensor leaf = whole;
+    const Tensor a = tensor({1, 2}, {2}), integers = tensor({4, 6}, {2}, DType::i32);
+    Tensor leaf = integers;
     CHECK_THROWS_WITH_AS(a + Tensor(), "operator+: expected 2 tensors, got an undefined one", ValueError);
     CHECK_THROWS_AS(exp(Tensor()), ValueError);
-    CHECK(values(whole / 4) == std::vector<double>{1, 1.5});
-    CHECK(values(whole * 2) == std::vector<double>{8, 12});
-    CHECK(values(a + whole) == std::vector<double>{5, 8});
+    CHECK(values(integers / 4) == std::vector<double>{1, 1.5});
+    CHECK(values(integers * 2) == std::vector<double>{8, 12});
+    CHECK(values(a + integers) == std::vector<double>{5, 8});
     CHECK_THROWS_AS(leaf.set_requires_grad(), TypeError);
 }
 
@@ -256,16 +260,16 @@ TEST_CASE(
             const Shape& shape = shapes[(first + i) % shapes.size()];
             CAPTURE(shape.str());
             Tensor x = random_tensor(shape, 1).to(device), all = random_tensor({2 * shape.numel()}, 2).to(device);
-            Tensor spread = slice(all, 0, 0, 2 * shape.numel(), 2);
-            std::vector<double> wanted = values(x), among = values(all);
+            Tensor strided_view = slice(all, 0, 0, 2 * shape.numel(), 2);
+            std::vector<double> expected = values(x), among = values(all);
             const Tensor y = random_tensor(shape, 3).to(device);
             const std::vector<double> other = values(y);
             x.mul_(2);
             x.add_(y);
-            spread.mul_(0.5);
-            for (std::size_t at = 0; at < wanted.size(); ++at) wanted[at] = wanted[at] * 2 + other[at];
+            strided_view.mul_(0.5);
+            for (std::size_t at = 0; at < expected.size(); ++at) expected[at] = expected[at] * 2 + other[at];
             for (std::size_t at = 0; at < among.size(); at += 2) among[at] *= 0.5;
-            CHECK(difference(x, wanted, tolerance(DType::f32, 4)) == "");
+            CHECK(difference(x, expected, tolerance(DType::f32, 4)) == "");
             CHECK(difference(all, among, tolerance(DType::f32, 1)) == "");
         }
     }

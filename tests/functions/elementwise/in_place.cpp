@@ -29,7 +29,7 @@ namespace {
 using Values = std::vector<double>;
 using Tensors = std::vector<Tensor>;
 
-std::string words(const std::function<void()>& call) {
+std::string error_of(const std::function<void()>& call) {
     try {
         call();
     } catch (const Error& error) {
@@ -154,7 +154,7 @@ std::vector<Twin> twins() {
          },
          [](const Tensors& in) {
              const Tensor x = in[0] * in[1], s = square(slice(in[1], 1, 0, 3));
-             const auto column = [](const Tensor& of, int i) { return slice(of, 1, i, i + 1); };
+             const auto column = [](const Tensor& tensor, int i) { return slice(tensor, 1, i, i + 1); };
              const Tensor y = concat({column(s, 0), column(x, 1), column(s, 1), column(x, 3), column(s, 2)}, 1);
              const Tensor z = concat({column(s, 0), slice(in[0], 1, 1, 3), column(x, 3), column(s, 2)}, 1);
              return square(x) + sum(y * in[0], {0}, true) * z;
@@ -190,11 +190,11 @@ TEST_CASE("in place with autograd: values and gradients to second order match th
     for (const Twin& twin : twins()) {
         INFO(twin.name);
         for (const DType dtype : floats()) {
-            const auto got = outcomes(twin.in_place, dtype), wanted = outcomes(twin.plain, dtype);
-            REQUIRE(got.size() == wanted.size());
+            const auto got = outcomes(twin.in_place, dtype), expected = outcomes(twin.plain, dtype);
+            REQUIRE(got.size() == expected.size());
             for (std::size_t i = 0; i < got.size(); ++i) {
                 CAPTURE(i);
-                CHECK(difference(got[i], wanted[i], tolerance(dtype, 60, 4)) == "");
+                CHECK(difference(got[i], expected[i], tolerance(dtype, 60, 4)) == "");
             }
         }
         if (device().info().fp64 && !small_cases())
@@ -206,13 +206,13 @@ TEST_CASE("in place with autograd: the same in a checkpoint, captured, and witho
     for (const Twin& twin : twins()) {
         INFO(twin.name);
         const auto plain = outcomes(twin.in_place, DType::f32);
-        const auto within = outcomes(
+        const auto in_checkpoint = outcomes(
             [&](const Tensors& in) {
-                return checkpoint([&](const Tensors& again) { return Tensors{twin.in_place(again)}; }, in)[0];
+                return checkpoint([&](const Tensors& recomputed) { return Tensors{twin.in_place(recomputed)}; }, in)[0];
             },
             DType::f32);
         for (std::size_t i = 0; i < plain.size(); ++i)
-            CHECK(difference(within[i], plain[i], tolerance(DType::f32, 60, 4)) == "");
+            CHECK(difference(in_checkpoint[i], plain[i], tolerance(DType::f32, 60, 4)) == "");
 
         auto leaves = [] {
             Tensors in = inputs_of(DType::f32);
@@ -220,10 +220,10 @@ TEST_CASE("in place with autograd: the same in a checkpoint, captured, and witho
             return in;
         };
         const auto step_of = [&](const Tensors& in) {
-            return [&](const Tensors& given) {
+            return [&](const Tensors& factors) {
                 for (const Tensor& input : in) Tensor(input).zero_grad();
-                const Tensor y = twin.in_place({in[0] * given[0], in[1]});
-                sum(y * given[0]).backward();
+                const Tensor y = twin.in_place({in[0] * factors[0], in[1]});
+                sum(y * factors[0]).backward();
                 return Tensors{y.detach()};
             };
         };
@@ -231,9 +231,9 @@ TEST_CASE("in place with autograd: the same in a checkpoint, captured, and witho
         auto captured_step = capture(step_of(a));
         const auto plain_step = step_of(b);
         for (std::uint64_t turn = 0; turn < 3; ++turn) {
-            const Tensor given = random_tensor({3, 5}, 30 + turn, DType::f32, 0.5, 1);
-            const Values got = values(captured_step({given})[0]);
-            CHECK(got == values(plain_step({given})[0]));
+            const Tensor factors = random_tensor({3, 5}, 30 + turn, DType::f32, 0.5, 1);
+            const Values got = values(captured_step({factors})[0]);
+            CHECK(got == values(plain_step({factors})[0]));
             for (std::size_t i = 0; i < a.size(); ++i) CHECK(values(a[i].grad()) == values(b[i].grad()));
         }
         CHECK(captured_step.replayed() == 2);
@@ -273,13 +273,13 @@ TEST_CASE("in place with autograd: hooks belong to the value they were registere
     Tensor x = random_tensor({3}, 1).set_requires_grad();
     Tensor h = x * 2.0;
     std::vector<Values> seen;
-    const auto note = [&](const Tensor& g) {
+    const auto record = [&](const Tensor& g) {
         seen.push_back(values(g));
         return Tensor();
     };
-    h.register_hook(note);
+    h.register_hook(record);
     h.mul_(5.0);
-    h.register_hook(note);
+    h.register_hook(record);
     sum(h).backward();
     CHECK(seen == std::vector<Values>{Values(3, 1), Values(3, 5)});
     CHECK(values(x.grad()) == Values(3, 10));
@@ -287,33 +287,33 @@ TEST_CASE("in place with autograd: hooks belong to the value they were registere
 
 TEST_CASE("in place with autograd: error messages") {
     Tensor w = random_tensor({2, 3}, 1).set_requires_grad(), plain = zeros({2, 3});
-    CHECK(contains(words([&] { w.add_(plain); }),
+    CHECK(contains(error_of([&] { w.add_(plain); }),
                    "add_: expected a tensor that does not require a gradient, got one of shape [2, 3] that requires a "
                    "gradient; write under NoGrad"));
-    constexpr auto* shared = "expected a tensor with unshared memory when grad mode is on";
-    const auto refused = [&](Tensor x, const std::string& name, const std::function<void(Tensor&)>& write) {
-        return words([&] { write(x); }).starts_with(name + ": " + shared);
+    constexpr auto* message = "expected a tensor with unshared memory when grad mode is on";
+    const auto check_error = [&](Tensor x, const std::string& name, const std::function<void(Tensor&)>& write) {
+        return error_of([&] { write(x); }).starts_with(name + ": " + message);
     };
     Tensor h = w * 2.0;
     {
         for (const Tensor& view : {slice(h, 0, 0, 1), reshape(h, {6}), transpose(h), h.detach(), select(h, 0, 1)}) {
-            CHECK(refused(h, "mul_", [](Tensor& x) { x.mul_(2); }));
-            CHECK(refused(h, "fill_", [](Tensor& x) { x.fill_(2); }));
-            if (view.requires_grad()) CHECK(refused(view, "mul_", [](Tensor& x) { x.mul_(2); }));
+            CHECK(check_error(h, "mul_", [](Tensor& x) { x.mul_(2); }));
+            CHECK(check_error(h, "fill_", [](Tensor& x) { x.fill_(2); }));
+            if (view.requires_grad()) CHECK(check_error(view, "mul_", [](Tensor& x) { x.mul_(2); }));
         }
-        CHECK(refused(slice(plain, 0, 0, 1), "copy_", [&](Tensor& x) { x.copy_(slice(w, 0, 1, 2)); }));
+        CHECK(check_error(slice(plain, 0, 0, 1), "copy_", [&](Tensor& x) { x.copy_(slice(w, 0, 1, 2)); }));
         CHECK(values(h) == values(w * 2.0));  // and nothing was written
         CHECK(values(plain) == Values(6, 0));
     }
     CHECK_NOTHROW(h.mul_(2));  // the views are gone
     {
         // Views held only by the graph do not count.
-        const Tensor kept = square(slice(h, 0, 0, 1));
+        const Tensor squared = square(slice(h, 0, 0, 1));
         h.add_(w);
         sum(h).backward({}, true);
         CHECK(values(w.grad()) == Values(6, 5));
         w.zero_grad();
-        sum(kept).backward();
+        sum(squared).backward();
         CHECK(difference(slice(w.grad(), 0, 0, 1), values(slice(w, 0, 0, 1) * 32.0), {1e-5, 1e-5}) == "");
     }
     // Under NoGrad memory is written, which views see and saved tensors detect.
@@ -325,14 +325,14 @@ TEST_CASE("in place with autograd: error messages") {
         e.fill_(1);
     }
     CHECK(values(view) == Values(3, 1));
-    CHECK(contains(words([&] { loss.backward(); }), "was written in place after the forward call"));
+    CHECK(contains(error_of([&] { loss.backward(); }), "was written in place after the forward call"));
     // Errors leave the tensor unchanged.
     Tensor k = w * 1.0;
-    CHECK(contains(words([&] {
+    CHECK(contains(error_of([&] {
                        k.add_(random_tensor({2, 2, 3}, 1));
                    }),
                    "add_: expected a shape that broadcasts to [2, 3]"));
-    CHECK(contains(words([&] { k.copy_(zeros({3})); }), "copy_: expected the source of shape [2, 3], got [3]"));
+    CHECK(contains(error_of([&] { k.copy_(zeros({3})); }), "copy_: expected the source of shape [2, 3], got [3]"));
     CHECK(values(k) == values(w));
 }
 
@@ -346,7 +346,7 @@ TEST_CASE("in place with autograd: a checkpoint's input is unchanged, other tens
     Tensor k = w * 2.0;
     const Tensor z = checkpoint([&](const Tensor& in) { return in * k; }, h.detach());
     k.add_(w);
-    CHECK(contains(words([&] { sum(z).backward(); }), "was written in place under a graph after the first call"));
+    CHECK(contains(error_of([&] { sum(z).backward(); }), "was written in place under a graph after the first call"));
 }
 
 TEST_CASE("in place with autograd: a captured step writes only its own tensors this way") {
@@ -357,12 +357,12 @@ TEST_CASE("in place with autograd: a captured step writes only its own tensors t
         return in * 2.0;
     };
     auto strict = capture(step);
-    CHECK(contains(words([&] { strict(ones({3})); }), "add_ under a graph to a tensor from before the step"));
+    CHECK(contains(error_of([&] { strict(ones({3})); }), "add_ under a graph to a tensor from before the step"));
     outside = zeros({3});
-    auto lenient = capture(step, {.when_refused = WhenRefused::run});
-    for (int i = 0; i < 3; ++i) (void)lenient(ones({3}));
+    auto fallback = capture(step, {.when_refused = WhenRefused::run});
+    for (int i = 0; i < 3; ++i) (void)fallback(ones({3}));
     CHECK(difference(outside, values(w * 3.0), {1e-6, 1e-6}) == "");
-    CHECK(lenient.replayed() == 0);
+    CHECK(fallback.replayed() == 0);
     // Without a graph, memory is written, and the write is replayed.
     Tensor state = zeros({3});
     auto adds = capture([&](const Tensor& in) {
@@ -373,19 +373,19 @@ TEST_CASE("in place with autograd: a captured step writes only its own tensors t
     CHECK(difference(state, values(w * 3.0), {1e-6, 1e-6}) == "");
     CHECK(adds.replayed() == 2);
     // A tensor created by the step that outlives it does not count as one from before it.
-    Tensor kept;
+    Tensor escaped;
     auto keeps = capture([&](const Tensor& in) {
         Tensor(w).zero_grad();
         Tensor h = w * in;
         const Tensor before = square(h);
         h.add_(w);
         sum(h * before).backward();
-        kept = h;
+        escaped = h;
         return in * 2.0;
     });
     for (int i = 0; i < 3; ++i) (void)keeps(full({3}, i + 1.0));
     CHECK(keeps.replayed() == 2);
-    CHECK(difference(kept, values(w * 4.0), {1e-5, 1e-5}) == "");
+    CHECK(difference(escaped, values(w * 4.0), {1e-5, 1e-5}) == "");
     CHECK(difference(w.grad(), values(square(w) * 108.0), {1e-4, 1e-5}) == "");
 }
 
@@ -397,60 +397,61 @@ TEST_CASE("in place with autograd: pending values stay one kernel, and donated o
         return x;
     };
     const auto plain = [&] { return ((w * 2.0 + w) * 3.0) * w; };
-    need(chain());
-    CHECK(launches([&] { need(chain()); }) == launches([&] { need(plain()); }));
+    materialize(chain());
+    CHECK(launches([&] { materialize(chain()); }) == launches([&] { materialize(plain()); }));
     // Elements of a donated tensor are used without a copy.
     const auto peak_of_copy = [](Tensor from) {
         Tensor to = zeros(from.shape());
         device().synchronize();
         device().reset_peak_memory();
         const auto before = device().memory().in_use;
-        const Values wanted = values(from);
+        const Values expected = values(from);
         to.copy_(std::move(from));
-        CHECK(values(to) == wanted);
+        CHECK(values(to) == expected);
         return device().memory().peak - before;
     };
-    Tensor given = relu(w), kept = given;
-    need(given);
-    CHECK(peak_of_copy(std::move(given)) > 0);
-    CHECK(peak_of_copy(std::move(kept)) == 0);
+    Tensor donated = relu(w), alias = donated;
+    materialize(donated);
+    CHECK(peak_of_copy(std::move(donated)) > 0);
+    CHECK(peak_of_copy(std::move(alias)) == 0);
     const Tensor shares = relu(w);
     CHECK(peak_of_copy(reshape(shares, {4096})) > 0);
 }
 
 TEST_CASE("slice_scatter: writes into donated memory only") {
-    const Device on = device();
+    const Device current_device = device();
     const auto row = [](std::uint64_t seed) { return random_tensor({1, 4096}, seed); };
     Tensor x = zeros({8, 4096});
-    const auto memory = [](const Tensor& of) { return of.value().view().buffer; };
-    on.synchronize();
-    const auto before = on.memory().in_use;
-    Values wanted;
+    const auto memory = [](const Tensor& tensor) { return tensor.value().view().buffer; };
+    current_device.synchronize();
+    const auto before = current_device.memory().in_use;
+    Values expected;
     for (std::uint64_t i = 0; i < 8; ++i) {
         x = slice_scatter(std::move(x), row(i), 0, static_cast<std::int64_t>(i), static_cast<std::int64_t>(i) + 1);
-        const Values one = values(row(i));
-        wanted.insert(wanted.end(), one.begin(), one.end());
-        CHECK(on.memory().in_use == before);  // else it is a copy, until the old one is freed: see the peak below
+        const Values row_values = values(row(i));
+        expected.insert(expected.end(), row_values.begin(), row_values.end());
+        CHECK(current_device.memory().in_use ==
+              before);  // else it is a copy, until the old one is freed: see the peak below
     }
-    CHECK(values(x) == wanted);
+    CHECK(values(x) == expected);
     // The memory is referenced, has a view, or has a pending reader.
     {
-        const Tensor kept = x, view = slice(x, 0, 0, 1), waits = square(x);
+        const Tensor alias = x, view = slice(x, 0, 0, 1), pending = square(x);
         const Tensor y = slice_scatter(x, row(20), 0, 0, 1);
         CHECK_FALSE(memory(y) == memory(x));
-        CHECK(values(kept) == wanted);
-        Tensor again = x;
+        CHECK(values(alias) == expected);
+        Tensor recomputed = x;
         x = {};
-        const Tensor z = slice_scatter(std::move(again), row(20), 0, 0, 1);
-        CHECK(values(kept) == wanted);
-        CHECK(values(waits) == values(square(kept)));
+        const Tensor z = slice_scatter(std::move(recomputed), row(20), 0, 0, 1);
+        CHECK(values(alias) == expected);
+        CHECK(values(pending) == values(square(alias)));
         CHECK(values(z) == values(y));
     }
     Tensor base = zeros({8, 4096});
-    const Tensor view = slice(base, 0, 0, 1), waits = base + 1.0;
+    const Tensor view = slice(base, 0, 0, 1), pending = base + 1.0;
     base = slice_scatter(std::move(base), ones({1, 4096}), 0, 0, 1);
     CHECK(values(view) == Values(4096, 0));
-    CHECK(values(waits) == Values(std::size_t{8} * 4096, 1));
+    CHECK(values(pending) == Values(std::size_t{8} * 4096, 1));
     // A saved tensor is not overwritten.
     const Tensor w = random_tensor({8, 4096}, 3).set_requires_grad();
     Tensor h = w * 1.0;
@@ -462,18 +463,18 @@ TEST_CASE("slice_scatter: writes into donated memory only") {
     CHECK(difference(w.grad(), gradient, {1e-5, 1e-5}) == "");
     // A leaf is not written, even through its last handle.
     Tensor leaf = zeros({8, 4096}).set_requires_grad();
-    const Tensor of_leaf = slice_scatter(std::move(leaf), row(1), 0, 2, 3);
-    CHECK_NOTHROW(sum(of_leaf).backward());
+    const Tensor updated_leaf = slice_scatter(std::move(leaf), row(1), 0, 2, 3);
+    CHECK_NOTHROW(sum(updated_leaf).backward());
 }
 
 TEST_CASE("slice_scatter: the cost of a row in a long chain is that of the row, forward and backward") {
     const std::int64_t rows = 24, columns = 2048;
     const Tensor w = random_tensor({1, columns}, 1).set_requires_grad();
-    const auto fill = [&](bool give) {
+    const auto fill = [&](bool donate) {
         Tensor x = zeros({rows, columns});
         for (std::int64_t t = 0; t < rows; ++t)
-            x = give ? slice_scatter(std::move(x), w * static_cast<double>(t + 1), 0, t, t + 1)
-                     : slice_scatter(x, w * static_cast<double>(t + 1), 0, t, t + 1);
+            x = donate ? slice_scatter(std::move(x), w * static_cast<double>(t + 1), 0, t, t + 1)
+                       : slice_scatter(x, w * static_cast<double>(t + 1), 0, t, t + 1);
         return x;
     };
     const auto peak_of = [&](const std::function<void()>& call) {
@@ -484,23 +485,23 @@ TEST_CASE("slice_scatter: the cost of a row in a long chain is that of the row, 
         device().synchronize();
         return device().memory().peak - before;
     };
-    const Tensor given = fill(true), copied = fill(false);
-    CHECK(values(given) == values(copied));
-    const auto whole = static_cast<std::uint64_t>(rows * columns) * 4;
-    CHECK(peak_of([&] { need(fill(true)); }) < 2 * whole);
-    CHECK(peak_of([&] { need(fill(false)); }) >= 2 * whole);
-    Values wanted(static_cast<std::size_t>(columns));
+    const Tensor donated = fill(true), copied = fill(false);
+    CHECK(values(donated) == values(copied));
+    const auto tensor_bytes = static_cast<std::uint64_t>(rows * columns) * 4;
+    CHECK(peak_of([&] { materialize(fill(true)); }) < 2 * tensor_bytes);
+    CHECK(peak_of([&] { materialize(fill(false)); }) >= 2 * tensor_bytes);
+    Values expected(static_cast<std::size_t>(columns));
     const Values weights = random_values(rows * columns, 5);
     for (std::size_t i = 0; i < weights.size(); ++i)
-        wanted[i % static_cast<std::size_t>(columns)] +=
+        expected[i % static_cast<std::size_t>(columns)] +=
             weights[i] * static_cast<double>(i / static_cast<std::size_t>(columns) + 1);
-    for (const Tensor& x : {given, copied}) {
+    for (const Tensor& x : {donated, copied}) {
         Tensor(w).zero_grad();
         const Tensor loss = sum(x * tensor(weights, {rows, columns}));
-        need(loss);
+        materialize(loss);
         const auto peak = peak_of([&] { loss.backward(); });
-        if (ops::fuses()) CHECK(2 * peak < 3 * whole);  // the gradient, and rows
-        CHECK(difference(w.grad(), wanted, {1e-3, 1e-4}) == "");
+        if (ops::fuses()) CHECK(2 * peak < 3 * tensor_bytes);  // the gradient, and rows
+        CHECK(difference(w.grad(), expected, {1e-3, 1e-4}) == "");
     }
 }
 
@@ -515,15 +516,15 @@ TEST_CASE("select, slice_scatter and select_scatter: parts, types and errors") {
     CHECK(values(x) == Values{0, 1, 2, 3, 4, 5});
     for (const DType dtype : {DType::i32, DType::u8, DType::i64, DType::boolean})
         CHECK(values(select_scatter(zeros({2, 2}, {dtype}), ones({2}, {dtype}), 0, 1)) == Values{0, 0, 1, 1});
-    CHECK(words([&] { (void)select(x, 0, 2); }) == "select: expected an index from -2 to 1 along axis 0, got 2");
-    CHECK(words([&] { (void)select_scatter(x, zeros({3}), 0, -3); }) ==
+    CHECK(error_of([&] { (void)select(x, 0, 2); }) == "select: expected an index from -2 to 1 along axis 0, got 2");
+    CHECK(error_of([&] { (void)select_scatter(x, zeros({3}), 0, -3); }) ==
           "select_scatter: expected an index from -2 to 1 along axis 0, got -3");
-    CHECK(words([&] { (void)select_scatter(x, zeros({2}), 0, 1); }) ==
+    CHECK(error_of([&] { (void)select_scatter(x, zeros({2}), 0, 1); }) ==
           "select_scatter: expected src of shape [3], got [2]");
-    CHECK(words([&] { (void)slice_scatter(x, zeros({3}), 0, 0, 1); }) ==
+    CHECK(error_of([&] { (void)slice_scatter(x, zeros({3}), 0, 0, 1); }) ==
           "slice_scatter: expected src of shape [1, 3], got [3]");
-    CHECK(contains(words([&] { (void)slice_scatter(x, zeros({1, 3}, {DType::i32}), 0, 0, 1); }), "slice_scatter: "));
-    CHECK(words([&] {
+    CHECK(contains(error_of([&] { (void)slice_scatter(x, zeros({1, 3}, {DType::i32}), 0, 0, 1); }), "slice_scatter: "));
+    CHECK(error_of([&] {
               (void)slice_scatter(x, zeros({1, 3}), 0, 0, 1, 0);
           }) == "slice_scatter: expected a step of at least 1, got 0");
 }

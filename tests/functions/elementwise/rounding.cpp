@@ -50,7 +50,7 @@ struct Case {
 
 /// Functions whose result changes for values that differ in the last digit.
 std::vector<Case> jumping() {
-    const auto half = [](const Tensor& y) { return full(y.shape(), 0.5, {y.dtype()}); };
+    const auto half_of = [](const Tensor& y) { return full(y.shape(), 0.5, {y.dtype()}); };
     return {
         {"floor", [](const Tensor& y) { return floor(y); }},
         {"ceil", [](const Tensor& y) { return ceil(y); }},
@@ -58,16 +58,16 @@ std::vector<Case> jumping() {
         {"trunc", [](const Tensor& y) { return trunc(y); }},
         {"frac", [](const Tensor& y) { return frac(y); }},
         {"sign", [](const Tensor& y) { return sign(y); }},
-        {"remainder", [=](const Tensor& y) { return remainder(y, half(y)); }},
-        {"fmod", [=](const Tensor& y) { return fmod(y, half(y)); }},
-        {"floor_divide", [=](const Tensor& y) { return floor_divide(y, half(y)); }},
-        {"heaviside", [=](const Tensor& y) { return heaviside(y, half(y)); }},
+        {"remainder", [=](const Tensor& y) { return remainder(y, half_of(y)); }},
+        {"fmod", [=](const Tensor& y) { return fmod(y, half_of(y)); }},
+        {"floor_divide", [=](const Tensor& y) { return floor_divide(y, half_of(y)); }},
+        {"heaviside", [=](const Tensor& y) { return heaviside(y, half_of(y)); }},
         {"hardshrink", [](const Tensor& y) { return hardshrink(y, 0.5); }},
         {"threshold", [](const Tensor& y) { return threshold(y, 0.5, 20); }},
-        {"equal", [=](const Tensor& y) { return y == half(y); }},
-        {"not equal", [=](const Tensor& y) { return y != half(y); }},
-        {"less", [=](const Tensor& y) { return y < half(y); }},
-        {"greater or equal", [=](const Tensor& y) { return y >= half(y); }},
+        {"equal", [=](const Tensor& y) { return y == half_of(y); }},
+        {"not equal", [=](const Tensor& y) { return y != half_of(y); }},
+        {"less", [=](const Tensor& y) { return y < half_of(y); }},
+        {"greater or equal", [=](const Tensor& y) { return y >= half_of(y); }},
         {"less, of a number", [](const Tensor& y) { return y < 0.5; }},
         {"greater, of itself as stored", [](const Tensor& y) { return y > 1 * stored(y); }},
         {"isinf", [](const Tensor& y) { return isinf(y); }},
@@ -85,7 +85,7 @@ std::vector<Case> jumping() {
         {"pow", [](const Tensor& y) { return pow(y, 0.5); }},
         {"pow, the exponent", [](const Tensor& y) { return pow(full(y.shape(), -2, {y.dtype()}), y); }},
         {"reciprocal", [](const Tensor& y) { return reciprocal(y); }},
-        {"divide", [=](const Tensor& y) { return half(y) / y; }},
+        {"divide", [=](const Tensor& y) { return half_of(y) / y; }},
         {"isinf, of a difference", [](const Tensor& y) { return isinf(where(y > 0, y, -y)); }},
         {"sum", [](const Tensor& y) { return sum(where(isfinite(y), y, zeros_like(y)), {0}); }},
         {"mean", [](const Tensor& y) { return mean(y, {0}); }},
@@ -153,9 +153,9 @@ TEST_CASE("rounding: printing shows rounded values, including integers and overf
         CHECK(values((x * x) == INFINITY) == std::vector<double>{1, 1});
         CHECK(body(full({1}, 256, {DType::bf16}) + 1.5) == "[258.0000]");
         CHECK(body(full({1}, 1e-5, {DType::f16}) * 1e-5) == "[0.0000]");
-        const Tensor many = full({2000}, 300, {DType::f16});
-        CHECK(body(many * many) == "[inf, inf, inf, ..., inf, inf, inf]");
-        CHECK(values(mean(many * many)) == std::vector<double>{INFINITY});
+        const Tensor long_tensor = full({2000}, 300, {DType::f16});
+        CHECK(body(long_tensor * long_tensor) == "[inf, inf, inf, ..., inf, inf, inf]");
+        CHECK(values(mean(long_tensor * long_tensor)) == std::vector<double>{INFINITY});
         CHECK(std::isinf(values((x * x).to(DType::f32))[0]));
         CHECK(values((x * x).to(DType::i32))[0] == 2147483647);
     }

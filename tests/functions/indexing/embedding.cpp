@@ -22,7 +22,7 @@ namespace {
 
 using Values = std::vector<double>;
 
-std::vector<std::int64_t> numbers(std::int64_t count, std::int64_t size, std::uint64_t seed) {
+std::vector<std::int64_t> random_indices(std::int64_t count, std::int64_t size, std::uint64_t seed) {
     std::vector<std::int64_t> all;
     for (const double value : random_values(count, seed, 0, static_cast<double>(size)))
         all.push_back(static_cast<std::int64_t>(value));
@@ -42,21 +42,21 @@ TEST_CASE("embedding: values and gradients, both kernel styles, indices of both 
             CAPTURE(size.rows);
             CAPTURE(size.count);
             for (const DType dtype : floats()) {
-                const auto places = numbers(size.count, size.rows, 1);
+                const auto row_indices = random_indices(size.count, size.rows, 1);
                 for (const DType type : {DType::i64, DType::i32}) {
-                    const Tensor indices = Tensor::from(places, {size.count}).to(type);
+                    const Tensor indices = Tensor::from(row_indices, {size.count}).to(type);
                     const Tensor weight = random_tensor({size.rows, size.width}, 2, dtype).set_requires_grad();
                     const Tensor g = random_tensor({size.count, size.width}, 3, dtype);
                     const Tensor y = embedding(indices, weight);
-                    Values wanted, gradient(static_cast<std::size_t>(size.rows * size.width), 0);
-                    const Values table = values(weight), of_rows = values(g);
-                    for (std::size_t i = 0; i < places.size(); ++i)
+                    Values expected, gradient(static_cast<std::size_t>(size.rows * size.width), 0);
+                    const Values table = values(weight), out_gradient = values(g);
+                    for (std::size_t i = 0; i < row_indices.size(); ++i)
                         for (std::size_t k = 0; k < static_cast<std::size_t>(size.width); ++k) {
-                            const auto at = static_cast<std::size_t>(places[i] * size.width) + k;
-                            wanted.push_back(table[at]);
-                            gradient[at] += of_rows[i * static_cast<std::size_t>(size.width) + k];
+                            const auto at = static_cast<std::size_t>(row_indices[i] * size.width) + k;
+                            expected.push_back(table[at]);
+                            gradient[at] += out_gradient[i * static_cast<std::size_t>(size.width) + k];
                         }
-                    CHECK(values(y) == wanted);
+                    CHECK(values(y) == expected);
                     y.backward(g);
                     CHECK(difference(weight.grad(), gradient, tolerance(dtype, 60)) == "");
                     const Values first = values(weight.grad());
@@ -99,20 +99,20 @@ TEST_CASE("gather and scatter: round trip") {
         for (const DType dtype : floats())
             for (const DType type : {DType::i32, DType::i64}) {
                 const Tensor x = random_tensor({3, 5}, 1, dtype);
-                const Tensor places = Tensor::from<std::int64_t>({4, 0, 1, 3, 2, 2}, {3, 2}).to(type);
-                const Tensor taken(ops::View::make(x.device(), dtype, {3, 2}));
+                const Tensor indices = Tensor::from<std::int64_t>({4, 0, 1, 3, 2, 2}, {3, 2}).to(type);
+                const Tensor rows_out(ops::View::make(x.device(), dtype, {3, 2}));
                 const Tensor twice = Tensor::from<std::int64_t>({4, 0, 1, 3, 2, 4}, {3, 2}).to(type);
-                ops::gather("gather", x.view(), places.view(), taken.view());
+                ops::gather("gather", x.view(), indices.view(), rows_out.view());
                 const Values in = values(x);
-                CHECK(values(taken) == Values{in[4], in[0], in[6], in[8], in[12], in[12]});
+                CHECK(values(rows_out) == Values{in[4], in[0], in[6], in[8], in[12], in[12]});
                 const Tensor back(ops::View::make(x.device(), dtype, {3, 5}));
-                ops::scatter("scatter", taken.view(), twice.view(), back.view());
+                ops::scatter("scatter", rows_out.view(), twice.view(), back.view());
                 CHECK(values(back) == Values{in[0], 0, 0, 0, in[4], 0, in[6], 0, in[8], 0, 0, 0, in[12], 0, in[12]});
             }
     }
-    const Tensor x = random_tensor({3, 5}, 1), places = zeros({3, 2}, {DType::i32});
-    CHECK_THROWS_AS(ops::gather("gather", x.view(), zeros({2, 2}, {DType::i32}).view(), places.view()), Error);
+    const Tensor x = random_tensor({3, 5}, 1), indices = zeros({3, 2}, {DType::i32});
+    CHECK_THROWS_AS(ops::gather("gather", x.view(), zeros({2, 2}, {DType::i32}).view(), indices.view()), Error);
     CHECK_THROWS_AS(ops::gather("gather", x.view(), random_tensor({3, 2}, 1).view(), zeros({3, 2}).view()), TypeError);
-    CHECK_THROWS_AS(ops::scatter("scatter", x.view(), places.view(), zeros({3, 9}).view()), ShapeError);
+    CHECK_THROWS_AS(ops::scatter("scatter", x.view(), indices.view(), zeros({3, 9}).view()), ShapeError);
     CHECK_THROWS_AS(ops::sum_rows("sum", x.view(), zeros({2}, {DType::i32}).view(), zeros({4, 5}).view()), ShapeError);
 }

@@ -25,10 +25,10 @@ using catalogue::Values;
 
 namespace {
 
-Tensor whole(const std::vector<std::int64_t>& numbers, const Shape& shape) {
-    return Tensor::from(numbers, shape, device());
+Tensor int64_tensor(const std::vector<std::int64_t>& elements, const Shape& shape) {
+    return Tensor::from(elements, shape, device());
 }
-Tensor truth(const Values& numbers, const Shape& shape) { return tensor(numbers, shape, DType::boolean); }
+Tensor bool_tensor(const Values& elements, const Shape& shape) { return tensor(elements, shape, DType::boolean); }
 
 /// x (3, 4, 5), an index, and the source of element `at` of the result.
 struct Read {
@@ -40,11 +40,12 @@ struct Read {
 };
 
 std::vector<Read> reads() {
-    const Tensor rows = whole({2, -3, 2, 1}, {2, 2}), columns = whole({4, 0}, {2}),
-                 i32 = whole({1, 3}, {2}).to(DType::i32);
+    const Tensor rows = int64_tensor({2, -3, 2, 1}, {2, 2}), columns = int64_tensor({4, 0}, {2}),
+                 i32 = int64_tensor({1, 3}, {2}).to(DType::i32);
     const std::int64_t row[] = {2, 0, 2, 1}, column[] = {4, 0}, small[] = {1, 3};
     const auto r = [=](std::int64_t i, std::int64_t j) { return row[i * 2 + j]; };
-    const Tensor mask = truth({1, 0, 0, 1, 1, 1, 0, 0, 0, 0, 1, 0}, {3, 4}), line = truth({0, 1, 1, 0}, {4});
+    const Tensor mask = bool_tensor({1, 0, 0, 1, 1, 1, 0, 0, 0, 0, 1, 0}, {3, 4}),
+                 line = bool_tensor({0, 1, 1, 0}, {4});
     const std::int64_t true_rows[] = {0, 0, 1, 1, 2}, true_columns[] = {0, 3, 0, 1, 2};
 #define BOTH(...)                                              \
     [=](const Tensor& x) -> Tensor { return x[__VA_ARGS__]; }, \
@@ -164,14 +165,14 @@ TEST_CASE("selection: elements, dense and strided") {
     for (const Read& read : reads()) {
         CAPTURE(read.name);
         if (std::string(read.name) == "a new axis between tensors") continue;  // see below
-        const Values wanted = table(read.shape, [&](const Dims& at) { return all[offset(read.from(at))]; });
+        const Values expected = table(read.shape, [&](const Dims& at) { return all[offset(read.from(at))]; });
         for (const Tensor& from :
              {x, permute(permute(x, {2, 0, 1}).clone(), {1, 2, 0}), x.to(DType::i32).to(DType::f32)}) {
             const Tensor y = read.call(from);
             CHECK(y.shape() == read.shape);
-            if (&from == &x) CHECK(values(y) == wanted);
+            if (&from == &x) CHECK(values(y) == expected);
         }
-        CHECK(values(read.call(permute(permute(x, {2, 0, 1}).clone(), {1, 2, 0}))) == wanted);
+        CHECK(values(read.call(permute(permute(x, {2, 0, 1}).clone(), {1, 2, 0}))) == expected);
     }
 }
 
@@ -182,46 +183,46 @@ TEST_CASE("selection: writes of numbers and tensors") {
         if (std::string(read.name) == "a new axis between tensors") continue;
         for (const bool number : {true, false}) {
             CAPTURE(number);
-            Values wanted = values(before);
-            const Tensor given = random_tensor(read.shape, 2);
-            const Values all = values(given);
+            Values expected = values(before);
+            const Tensor values_to_write = random_tensor(read.shape, 2);
+            const Values all = values(values_to_write);
             std::size_t i = 0;
             for_each_index(read.shape, [&](const Dims& at) {
-                wanted[offset(read.from(at))] = number ? 2.5 : all[i];
+                expected[offset(read.from(at))] = number ? 2.5 : all[i];
                 ++i;
             });
             Tensor x = before.clone();
-            number ? read.write(x, 2.5) : read.write(x, given);
-            CHECK(values(x) == wanted);
+            number ? read.write(x, 2.5) : read.write(x, values_to_write);
+            CHECK(values(x) == expected);
         }
         // A row of values is broadcast.
-        Values wanted = values(before);
+        Values expected = values(before);
         const Tensor row = random_tensor({read.shape.back()}, 3);
         const Values all = values(row);
         for_each_index(read.shape, [&](const Dims& at) {
-            wanted[offset(read.from(at))] = all[static_cast<std::size_t>(at.back())];
+            expected[offset(read.from(at))] = all[static_cast<std::size_t>(at.back())];
         });
         Tensor x = before.clone();
         read.write(x, row);
-        CHECK(values(x) == wanted);
+        CHECK(values(x) == expected);
     }
 }
 
 TEST_CASE("selection: += and similar operators, and other operands") {
-    const Tensor before = random_tensor({4, 3}, 1), rows = whole({2, 0}, {2}), mask = before > 0.0;
+    const Tensor before = random_tensor({4, 3}, 1), rows = int64_tensor({2, 0}, {2}), mask = before > 0.0;
     Tensor x = before.clone();
     x[rows] += 1.5;
     x[rows] *= 2.0;
     x[{Slice(), 1}] -= 1.0;
     x[mask] /= 4.0;
-    Values wanted = values(before);
+    Values expected = values(before);
     for (std::size_t i = 0; i < 12; ++i) {
-        const double old = wanted[i];
-        if (i / 3 == 2 || i / 3 == 0) wanted[i] = (wanted[i] + 1.5) * 2;
-        if (i % 3 == 1) wanted[i] -= 1;
-        if (old > 0) wanted[i] /= 4;
+        const double previous = expected[i];
+        if (i / 3 == 2 || i / 3 == 0) expected[i] = (expected[i] + 1.5) * 2;
+        if (i % 3 == 1) expected[i] -= 1;
+        if (previous > 0) expected[i] /= 4;
     }
-    CHECK(difference(x, wanted, tolerance(DType::f32, 1)) == "");
+    CHECK(difference(x, expected, tolerance(DType::f32, 1)) == "");
     // Selections as operands of operators and functions.
     CHECK(values(before[rows] * 2.0) == values(index_select(before, 0, rows) * 2.0));
     CHECK(values(before[rows] + before[{Slice(0, 2)}]) ==
@@ -229,14 +230,14 @@ TEST_CASE("selection: += and similar operators, and other operands") {
     CHECK(values(where(before[rows] > 0.0, before[rows], 0)) == values(relu(index_select(before, 0, rows))));
     // One selection from another, with a selected index.
     Tensor y = before.clone();
-    y[rows] = before[whole({1, 3}, {2})];
+    y[rows] = before[int64_tensor({1, 3}, {2})];
     CHECK(values(y[2]) == values(before[1]));
     CHECK(values(y[0]) == values(before[3]));
-    const Tensor order = whole({3, 1, 0, 2}, {4});
-    CHECK(values(before[order[whole({1}, {1})]]) == values(before[whole({1}, {1})]));
+    const Tensor order = int64_tensor({3, 1, 0, 2}, {4});
+    CHECK(values(before[order[int64_tensor({1}, {1})]]) == values(before[int64_tensor({1}, {1})]));
     // Selections of views write the base; another type is converted.
     Tensor z = before.clone();
-    z[1][whole({2, 0}, {2})] = whole({7, 8}, {2});
+    z[1][int64_tensor({2, 0}, {2})] = int64_tensor({7, 8}, {2});
     CHECK(values(z[1])[2] == 7);
     CHECK(values(z[1])[0] == 8);
     z[Slice(2, 4)][mask[Slice(2, 4)]] = 0;
@@ -245,22 +246,22 @@ TEST_CASE("selection: += and similar operators, and other operands") {
 
 TEST_CASE("selection: gradients of reads and writes") {
     if (!device().info().fp64) return test::skip("f64: the device has no double precision");
-    const Tensor rows = whole({2, -3, 2}, {3}), mask = truth({1, 0, 1, 1, 0, 0, 0, 1, 0, 1, 0, 0}, {3, 4});
+    const Tensor rows = int64_tensor({2, -3, 2}, {3}), mask = bool_tensor({1, 0, 1, 1, 0, 0, 0, 1, 0, 1, 0, 0}, {3, 4});
     const std::vector<std::function<Tensor(const std::vector<Tensor>&)>> calls{
         [=](const std::vector<Tensor>& in) { return Tensor(in[0][rows]); },
         [=](const std::vector<Tensor>& in) { return Tensor(in[0][mask]); },
         [=](const std::vector<Tensor>& in) {
-            return Tensor(in[0][{Ellipsis(), NewAxis(), whole({1, 1}, {2})}]);
+            return Tensor(in[0][{Ellipsis(), NewAxis(), int64_tensor({1, 1}, {2})}]);
         },
         [=](const std::vector<Tensor>& in) {
             Tensor x = in[0] * 2.0;
-            x[{Slice(), whole({3, 0}, {2})}] = square(in[1]);
+            x[{Slice(), int64_tensor({3, 0}, {2})}] = square(in[1]);
             return x * x;
         },
         [=](const std::vector<Tensor>& in) {
             Tensor x = in[0] * 2.0;
             x[mask] = 3.0;
-            x[{0, NewAxis(), whole({2}, {1})}] *= in[1][0][0][0];
+            x[{0, NewAxis(), int64_tensor({2}, {1})}] *= in[1][0][0][0];
             return x * x;
         },
     };
@@ -275,7 +276,8 @@ TEST_CASE("selection: gradients of reads and writes") {
 }
 
 TEST_CASE("selection: in a captured step, except those whose size depends on data") {
-    const Tensor rows = whole({2, 0}, {2}), others = whole({1, 3}, {2}), mask = truth({1, 0, 1, 0}, {4});
+    const Tensor rows = int64_tensor({2, 0}, {2}), others = int64_tensor({1, 3}, {2}),
+                 mask = bool_tensor({1, 0, 1, 0}, {4});
     auto step = capture([=](const Tensor& x) {
         Tensor y = x * 2.0;
         y[rows] = x[others];
@@ -287,18 +289,18 @@ TEST_CASE("selection: in a captured step, except those whose size depends on dat
         const Tensor x = random_tensor({4, 3}, static_cast<std::uint64_t>(turn));
         const Values in = values(x), out = values(step(x));
         for (std::size_t i = 0; i < 12; ++i) {
-            double wanted = 2 * in[i];
-            if (i / 3 == 2) wanted = in[3 + i % 3];
-            if (i / 3 == 0) wanted = in[9 + i % 3];
-            if (i / 3 == 0 || i / 3 == 2) wanted = -1;
-            if (i % 3 == 1) wanted += 1;
-            CHECK(out[i] == doctest::Approx(wanted));
+            double expected = 2 * in[i];
+            if (i / 3 == 2) expected = in[3 + i % 3];
+            if (i / 3 == 0) expected = in[9 + i % 3];
+            if (i / 3 == 0 || i / 3 == 2) expected = -1;
+            if (i % 3 == 1) expected += 1;
+            CHECK(out[i] == doctest::Approx(expected));
         }
     }
 }
 
 TEST_CASE("selection: errors") {
-    const Tensor x = random_tensor({3, 4}, 1), rows = whole({0, 1}, {2}), none;
+    const Tensor x = random_tensor({3, 4}, 1), rows = int64_tensor({0, 1}, {2}), none;
     CHECK_THROWS_WITH_AS((void)Tensor(x[{rows, 0, 0}]),
                          "operator[]: expected at most one index for each axis of [3, 4], got 3", ShapeError);
     CHECK_THROWS_WITH_AS((void)Tensor(x[{Ellipsis(), 0, Ellipsis()}]),
@@ -308,9 +310,9 @@ TEST_CASE("selection: errors") {
     CHECK_THROWS_AS((void)Tensor(x[none]), ValueError);
     CHECK_THROWS_AS((void)Tensor(none[rows]), ValueError);
     CHECK_THROWS_AS((void)Tensor(x[{rows, 4}]), ShapeError);
-    CHECK_THROWS_AS((void)Tensor(x[truth({1, 0}, {2})]), ShapeError);
+    CHECK_THROWS_AS((void)Tensor(x[bool_tensor({1, 0}, {2})]), ShapeError);
     Tensor y = x.clone();
-    CHECK_THROWS_WITH_AS((y[truth({1, 0}, {2})] = 0),
+    CHECK_THROWS_WITH_AS((y[bool_tensor({1, 0}, {2})] = 0),
                          "operator[]=: expected a bool tensor that fits axes 0 to 0 of [3, 4], got [2]", ShapeError);
     CHECK_THROWS_AS((y[rows] = zeros({3, 4})), ShapeError);
     CHECK(values(y) == values(x));

@@ -19,11 +19,11 @@ namespace {
 
 /// The element of a tensor (row-major values) at an index of a shape that it broadcasts to.
 double at(const std::vector<double>& elements, const Shape& shape, const Dims& index) {
-    std::int64_t place = 0;
+    std::int64_t offset = 0;
     const int missing = index.rank() - shape.rank();
     for (int axis = 0; axis < shape.rank(); ++axis)
-        place = place * shape[axis] + (shape[axis] == 1 ? 0 : index[axis + missing]);
-    return elements[static_cast<std::size_t>(place)];
+        offset = offset * shape[axis] + (shape[axis] == 1 ? 0 : index[axis + missing]);
+    return elements[static_cast<std::size_t>(offset)];
 }
 
 /// (..., M, K) x (..., K, N) in plain C++.
@@ -43,12 +43,12 @@ std::vector<double> product(const Tensor& a, const Tensor& b, const Shape& out) 
     return result;
 }
 
-void check(const Tensor& a, const Tensor& b, const Shape& wanted) {
+void check(const Tensor& a, const Tensor& b, const Shape& expected) {
     CAPTURE(a.shape().str());
     CAPTURE(b.shape().str());
     const Tensor c = matmul(a, b);
-    REQUIRE(c.shape() == wanted);
-    CHECK(difference(c, product(a, b, wanted), tolerance(DType::f32, 10)) == "");
+    REQUIRE(c.shape() == expected);
+    CHECK(difference(c, product(a, b, expected), tolerance(DType::f32, 10)) == "");
 }
 
 }  // namespace
@@ -127,13 +127,13 @@ TEST_CASE("matmul: double backward") {
     const auto got = values(b.grad());
     auto point = values(b);
     for (std::size_t i = 0; i < point.size(); ++i) {
-        const auto moved = [&](double by) {
+        const auto loss_at = [&](double step) {
             auto changed = point;
-            changed[i] += by;
+            changed[i] += step;
             return sum(first(a, tensor(changed, {3, 2}, DType::f64).set_requires_grad(), false) * weights)
                 .item<double>();
         };
-        CHECK(got[i] == doctest::Approx((moved(1e-5) - moved(-1e-5)) / 2e-5).epsilon(1e-7));
+        CHECK(got[i] == doctest::Approx((loss_at(1e-5) - loss_at(-1e-5)) / 2e-5).epsilon(1e-7));
     }
 }
 
@@ -141,9 +141,9 @@ TEST_CASE("linear: x W^T + bias") {
     const Tensor x = random_tensor({2, 5, 4}, 1), weight = random_tensor({3, 4}, 2), bias = random_tensor({3}, 3);
     const auto plain = product(x, transpose(weight), {2, 5, 3}), added = values(bias);
     CHECK(difference(linear(x, weight), plain, tolerance(DType::f32, 4)) == "");
-    std::vector<double> wanted = plain;
-    for (std::size_t i = 0; i < wanted.size(); ++i) wanted[i] += added[i % 3];
-    CHECK(difference(linear(x, weight, bias), wanted, tolerance(DType::f32, 5)) == "");
+    std::vector<double> expected = plain;
+    for (std::size_t i = 0; i < expected.size(); ++i) expected[i] += added[i % 3];
+    CHECK(difference(linear(x, weight, bias), expected, tolerance(DType::f32, 5)) == "");
     CHECK(linear(random_tensor({4}, 1), weight, bias).shape() == Shape({3}));
     if (device().info().fp64)
         CHECK(gradient_difference([](const auto& in) { return linear(in[0], in[1], in[2]); },

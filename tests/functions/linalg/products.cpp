@@ -34,7 +34,7 @@ TEST_CASE("products: integers wrap modulo 2^bits") {
                 const Tensor a = (random_tensor({2, 3, 5}, 1) * 9.0).to(DType::i32).to(dtype);
                 const Tensor b = transpose((random_tensor({2, n, 5}, 2) * 9.0).to(DType::i32).to(dtype));
                 const Values as = values(a), bs = values(b);
-                Values wanted;
+                Values expected;
                 for (std::size_t at = 0; at < 2; ++at)
                     for (std::size_t i = 0; i < 3; ++i)
                         for (std::size_t j = 0; j < static_cast<std::size_t>(n); ++j) {
@@ -42,14 +42,15 @@ TEST_CASE("products: integers wrap modulo 2^bits") {
                             for (std::size_t k = 0; k < 5; ++k)
                                 sum += static_cast<std::int64_t>(as[(at * 3 + i) * 5 + k]) *
                                        static_cast<std::int64_t>(bs[(at * 5 + k) * static_cast<std::size_t>(n) + j]);
-                            wanted.push_back(dtype == DType::i8   ? static_cast<double>(static_cast<std::int8_t>(sum))
-                                             : dtype == DType::u8 ? static_cast<double>(static_cast<std::uint8_t>(sum))
-                                                                  : static_cast<double>(sum));
+                            expected.push_back(dtype == DType::i8 ? static_cast<double>(static_cast<std::int8_t>(sum))
+                                               : dtype == DType::u8
+                                                   ? static_cast<double>(static_cast<std::uint8_t>(sum))
+                                                   : static_cast<double>(sum));
                         }
                 const Tensor got = matmul(a, b);
                 CHECK(got.dtype() == dtype);
-                CHECK(values(got) == wanted);
-                CHECK(values(bmm(a, b)) == wanted);
+                CHECK(values(got) == expected);
+                CHECK(values(bmm(a, b)) == expected);
             }
         CHECK(values(matmul(zeros({2, 0}, {DType::i32}), zeros({0, 2}, {DType::i32}))) == Values{0, 0, 0, 0});
         CHECK(values(linalg::matrix_power(tensor({1, 1, 1, 0}, {2, 2}, DType::i64), 10)) == Values{89, 55, 55, 34});
@@ -89,11 +90,11 @@ TEST_CASE("products: einsum with many equations") {
 TEST_CASE("products: beta of 0 does not read the input; the cheapest order of a chain") {
     const double nan = std::nan("");
     const Tensor a = random_tensor({2, 3, 4}, 1), b = random_tensor({2, 4, 5}, 2);
-    const Tensor broken = full({5}, nan);
-    for (const Tensor& tensor : {baddbmm(broken, a, b, {.beta = 0}), addbmm(broken, a, b, {.beta = 0}),
-                                 addmm(broken, select(a, 0, 0), select(b, 0, 0), {.beta = 0})})
+    const Tensor with_nan = full({5}, nan);
+    for (const Tensor& tensor : {baddbmm(with_nan, a, b, {.beta = 0}), addbmm(with_nan, a, b, {.beta = 0}),
+                                 addmm(with_nan, select(a, 0, 0), select(b, 0, 0), {.beta = 0})})
         for (const double x : values(tensor)) CHECK(std::isfinite(x));
-    CHECK(std::isnan(values(baddbmm(broken, a, b))[0]));
+    CHECK(std::isnan(values(baddbmm(with_nan, a, b))[0]));
     CHECK_THROWS_AS(
         addmm(zeros({2}, {DType::i32}), zeros({2, 2}, {DType::i32}), zeros({2, 2}, {DType::i32}), {.alpha = 0.5}),
         TypeError);
@@ -104,37 +105,37 @@ TEST_CASE("products: beta of 0 does not read the input; the cheapest order of a 
 }
 
 TEST_CASE("products: errors name the called function") {
-    struct Mistake {
+    struct InvalidCall {
         std::string name;
         std::function<void()> call;
     };
-    const Tensor flat = zeros({2, 3}), square = zeros({3, 3}), row = zeros({3}), three = zeros({2, 3, 3});
-    const std::vector<Mistake> mistakes{
-        {"mm", [&] { (void)mm(flat, flat); }},
-        {"bmm", [&] { (void)bmm(flat, square); }},
+    const Tensor rectangle = zeros({2, 3}), square = zeros({3, 3}), row = zeros({3}), batch = zeros({2, 3, 3});
+    const std::vector<InvalidCall> mistakes{
+        {"mm", [&] { (void)mm(rectangle, rectangle); }},
+        {"bmm", [&] { (void)bmm(rectangle, square); }},
         {"bmm",
          [&] {
-             (void)bmm(three, zeros({3, 3, 3}));
+             (void)bmm(batch, zeros({3, 3, 3}));
          }},
-        {"mv", [&] { (void)mv(flat, zeros({2})); }},
+        {"mv", [&] { (void)mv(rectangle, zeros({2})); }},
         {"dot", [&] { (void)dot(row, square); }},
         {"vdot", [&] { (void)vdot(row, zeros({2})); }},
-        {"addmm", [&] { (void)addmm(zeros({2}), flat, square); }},
+        {"addmm", [&] { (void)addmm(zeros({2}), rectangle, square); }},
         {"addmm",
          [&] {
-             (void)addmm(zeros({1, 1, 1}), flat, square);
+             (void)addmm(zeros({1, 1, 1}), rectangle, square);
          }},
-        {"baddbmm", [&] { (void)baddbmm(row, flat, square); }},
-        {"addbmm", [&] { (void)addbmm(zeros({4}), three, three); }},
-        {"addmv", [&] { (void)addmv(row, flat, row); }},
-        {"addr", [&] { (void)addr(row, flat, row); }},
-        {"outer", [&] { (void)outer(flat, row); }},
-        {"inner", [&] { (void)inner(flat, zeros({2})); }},
-        {"tensordot", [&] { (void)tensordot(flat, square, 3); }},
-        {"tensordot", [&] { (void)tensordot(flat, square, Dims{0}, Dims{0}); }},
+        {"baddbmm", [&] { (void)baddbmm(row, rectangle, square); }},
+        {"addbmm", [&] { (void)addbmm(zeros({4}), batch, batch); }},
+        {"addmv", [&] { (void)addmv(row, rectangle, row); }},
+        {"addr", [&] { (void)addr(row, rectangle, row); }},
+        {"outer", [&] { (void)outer(rectangle, row); }},
+        {"inner", [&] { (void)inner(rectangle, zeros({2})); }},
+        {"tensordot", [&] { (void)tensordot(rectangle, square, 3); }},
+        {"tensordot", [&] { (void)tensordot(rectangle, square, Dims{0}, Dims{0}); }},
         {"tensordot",
          [&] {
-             (void)tensordot(flat, square, Dims{0, 0}, Dims{0, 1});
+             (void)tensordot(rectangle, square, Dims{0, 0}, Dims{0, 1});
          }},
         {"kron",
          [&] {
@@ -143,14 +144,14 @@ TEST_CASE("products: errors name the called function") {
         {"trace", [&] { (void)trace(row); }},
         {"chain_matmul",
          [&] {
-             (void)chain_matmul({flat, flat});
+             (void)chain_matmul({rectangle, rectangle});
          }},
         {"chain_matmul", [&] { (void)chain_matmul({}); }},
-        {"cross", [&] { (void)cross(flat, flat, 0); }},
-        {"vecdot", [&] { (void)vecdot(flat, zeros({2})); }},
+        {"cross", [&] { (void)cross(rectangle, rectangle, 0); }},
+        {"vecdot", [&] { (void)vecdot(rectangle, zeros({2})); }},
         {"vander", [&] { (void)vander(zeros({})); }},
     };
-    for (const Mistake& mistake : mistakes) {
+    for (const InvalidCall& mistake : mistakes) {
         std::string message = "nothing was thrown";
         try {
             mistake.call();

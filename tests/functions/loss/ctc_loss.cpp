@@ -26,11 +26,11 @@ using Values = std::vector<double>;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr auto kNone = Reduction::none;
 
-Tensor whole(const std::vector<std::int64_t>& numbers, const Shape& shape) {
-    return Tensor::from<std::int64_t>(numbers, shape);
+Tensor int64_tensor(const std::vector<std::int64_t>& elements, const Shape& shape) {
+    return Tensor::from<std::int64_t>(elements, shape);
 }
 
-std::vector<std::int64_t> drawn(std::int64_t count, std::uint64_t seed, double low, double high) {
+std::vector<std::int64_t> random_labels(std::int64_t count, std::uint64_t seed, double low, double high) {
     std::vector<std::int64_t> all;
     for (const double random_value : random_values(count, seed, low, high))
         all.push_back(static_cast<std::int64_t>(std::floor(random_value)));
@@ -55,7 +55,8 @@ TEST_CASE("ctc_loss: kernels of both styles match the decomposition") {
                 const Shape shape{size.steps, size.n, size.classes};
                 const Tensor x = log_softmax(random_tensor(shape, 1, dtype, -3, 3), 2).set_requires_grad();
                 const auto last = static_cast<double>(size.classes);
-                const Tensor targets = whole(drawn(size.n * size.labels, 2, 1, last), {size.n, size.labels});
+                const Tensor targets =
+                    int64_tensor(random_labels(size.n * size.labels, 2, 1, last), {size.n, size.labels});
                 std::vector<std::int64_t> inputs, lengths;
                 for (std::int64_t n = 0; n < size.n; ++n) {
                     inputs.push_back(std::max<std::int64_t>(size.steps - 2 * n, 0));
@@ -63,16 +64,17 @@ TEST_CASE("ctc_loss: kernels of both styles match the decomposition") {
                 }
                 const Tensor g = random_tensor({size.n}, 3, dtype);
                 const auto run = [&] {
-                    const Tensor losses = ctc_loss(x, targets, whole(inputs, {size.n}), whole(lengths, {size.n}),
-                                                   {.reduction = kNone, .zero_infinity = true});
+                    const Tensor losses =
+                        ctc_loss(x, targets, int64_tensor(inputs, {size.n}), int64_tensor(lengths, {size.n}),
+                                 {.reduction = kNone, .zero_infinity = true});
                     return std::pair(values(losses), values(grad({losses}, {x}, {.output_gradients = {g}})[0]));
                 };
                 const auto [losses, gradient] = run();
                 const detail::DecompositionScope decomposition;
-                const auto [wanted, slopes] = run();
+                const auto [expected, expected_gradient] = run();
                 const auto terms = static_cast<double>(size.steps * 4);
-                CHECK(difference(losses, wanted, tolerance(dtype, terms, 4)) == "");
-                CHECK(difference(gradient, slopes, tolerance(dtype, terms, 8)) == "");
+                CHECK(difference(losses, expected, tolerance(dtype, terms, 4)) == "");
+                CHECK(difference(gradient, expected_gradient, tolerance(dtype, terms, 8)) == "");
                 CHECK(*std::ranges::max_element(losses) > 0);
             }
         }
@@ -82,31 +84,34 @@ TEST_CASE("ctc_loss: kernels of both styles match the decomposition") {
 TEST_CASE("ctc_loss: targets padded, concatenated, of one sequence; lengths as tensors and as numbers") {
     const Tensor x = log_softmax(random_tensor({7, 3, 5}, 1, DType::f32, -2, 2), 2);
     const std::vector<std::int64_t> inputs{7, 5, 6}, lengths{2, 3, 1};
-    const Tensor rows = whole({1, 2, 99, 4, 4, 3, 2, -7, 0}, {3, 3}), in_a_row = whole({1, 2, 4, 4, 3, 2}, {6});
+    const Tensor rows = int64_tensor({1, 2, 99, 4, 4, 3, 2, -7, 0}, {3, 3}),
+                 concatenated = int64_tensor({1, 2, 4, 4, 3, 2}, {6});
     const CtcLossOptions none{.reduction = kNone};
-    const Values wanted = values(ctc_loss(x, rows, inputs, lengths, none));
-    const Tensor input_lengths = whole(inputs, {3}), target_lengths = whole(lengths, {3});
+    const Values expected = values(ctc_loss(x, rows, inputs, lengths, none));
+    const Tensor input_lengths = int64_tensor(inputs, {3}), target_lengths = int64_tensor(lengths, {3});
     for (const DType type : {DType::i64, DType::i32}) {
-        CHECK(values(ctc_loss(x, rows.to(type), input_lengths.to(type), target_lengths.to(type), none)) == wanted);
-        CHECK(values(ctc_loss(x, in_a_row.to(type), input_lengths.to(type), target_lengths.to(type), none)) == wanted);
+        CHECK(values(ctc_loss(x, rows.to(type), input_lengths.to(type), target_lengths.to(type), none)) == expected);
+        CHECK(values(ctc_loss(x, concatenated.to(type), input_lengths.to(type), target_lengths.to(type), none)) ==
+              expected);
     }
-    CHECK(values(ctc_loss(x, in_a_row, inputs, lengths, none)) == wanted);
+    CHECK(values(ctc_loss(x, concatenated, inputs, lengths, none)) == expected);
     for (const bool sums : {true, false}) {
         double total = 0;
-        for (std::size_t i = 0; i < 3; ++i) total += wanted[i] / (sums ? 1 : 3 * static_cast<double>(lengths[i]));
+        for (std::size_t i = 0; i < 3; ++i) total += expected[i] / (sums ? 1 : 3 * static_cast<double>(lengths[i]));
         CHECK(difference(ctc_loss(x, rows, inputs, lengths, {.reduction = sums ? Reduction::sum : Reduction::mean}),
                          {total}, {1e-5, 1e-5}) == "");
     }
-    const Tensor one = slice(select(x, 1, 1), 0, 0, 5);
-    const Tensor single = ctc_loss(one, whole({4, 4, 3}, {3}), whole({5}, {}), whole({3}, {}), none);
+    const Tensor unbatched = slice(select(x, 1, 1), 0, 0, 5);
+    const Tensor single =
+        ctc_loss(unbatched, int64_tensor({4, 4, 3}, {3}), int64_tensor({5}, {}), int64_tensor({3}, {}), none);
     CHECK(single.shape() == Shape{});
-    CHECK(difference(single, {wanted[1]}, {1e-5, 1e-5}) == "");
-    CHECK(difference(ctc_loss(one, whole({4, 4, 3}, {1, 3}), {5}, {3}, {.reduction = Reduction::sum}), {wanted[1]},
-                     {1e-5, 1e-5}) == "");
+    CHECK(difference(single, {expected[1]}, {1e-5, 1e-5}) == "");
+    CHECK(difference(ctc_loss(unbatched, int64_tensor({4, 4, 3}, {1, 3}), {5}, {3}, {.reduction = Reduction::sum}),
+                     {expected[1]}, {1e-5, 1e-5}) == "");
     for (const DType half : {DType::f16, DType::bf16}) {
-        const Tensor narrow = ctc_loss(x.to(half), rows, inputs, lengths, none);
-        CHECK(narrow.dtype() == half);
-        CHECK(difference(narrow, values(ctc_loss(x.to(half).to(DType::f32), rows, inputs, lengths, none)),
+        const Tensor reduced = ctc_loss(x.to(half), rows, inputs, lengths, none);
+        CHECK(reduced.dtype() == half);
+        CHECK(difference(reduced, values(ctc_loss(x.to(half).to(DType::f32), rows, inputs, lengths, none)),
                          {.absolute = 0, .relative = 0.01}) == "");
     }
     CHECK(ctc_loss(zeros({4, 0, 3}), zeros({0, 2}, {DType::i64}), std::vector<std::int64_t>(),
@@ -115,8 +120,8 @@ TEST_CASE("ctc_loss: targets padded, concatenated, of one sequence; lengths as t
 }
 
 TEST_CASE("ctc_loss: without an alignment infinite, or 0 without a gradient; labels and lengths out of range") {
-    const Tensor lengths = whole({3, 2, 0, 2}, {4}), inputs = whole({4, 3, 0, 0}, {4});
-    const Tensor targets = whole({1, 1, 1, 1, 2, 1, 1, 1, 1, 1, 1, 1}, {4, 3});
+    const Tensor lengths = int64_tensor({3, 2, 0, 2}, {4}), inputs = int64_tensor({4, 3, 0, 0}, {4});
+    const Tensor targets = int64_tensor({1, 1, 1, 1, 2, 1, 1, 1, 1, 1, 1, 1}, {4, 3});
     for (const KernelStyle style : kernel_styles()) {
         const ops::KernelStyleScope scope(style);
         for (const bool decomposed : {false, true}) {
@@ -147,42 +152,45 @@ TEST_CASE("ctc_loss: without an alignment infinite, or 0 without a gradient; lab
                         else if (n == 1 && t < 3) CHECK((slope <= 0 && slope >= -1));
                         else CHECK(slope == 0);
                     }
-            const auto [zeroed, free] = run(true);
+            const auto [zeroed, zeroed_gradient] = run(true);
             CHECK(zeroed[0] == 0);
             CHECK(zeroed[1] == losses[1]);
             CHECK(zeroed[3] == 0);
-            for (std::size_t i = 0; i < free.size(); ++i) CHECK(free[i] == (i / 3 % 4 == 1 ? gradient[i] : 0.0));
+            for (std::size_t i = 0; i < zeroed_gradient.size(); ++i)
+                CHECK(zeroed_gradient[i] == (i / 3 % 4 == 1 ? gradient[i] : 0.0));
         }
         const Tensor x = log_softmax(random_tensor({4, 1, 3}, 1), 2);
-        const auto of = [&](std::int64_t label, std::int64_t steps, std::int64_t length) {
-            return values(ctc_loss(x, whole({1, label}, {1, 2}), whole({steps}, {1}), whole({length}, {1})))[0];
+        const auto loss_of = [&](std::int64_t label, std::int64_t steps, std::int64_t length) {
+            return values(ctc_loss(x, int64_tensor({1, label}, {1, 2}), int64_tensor({steps}, {1}),
+                                   int64_tensor({length}, {1})))[0];
         };
-        CHECK(std::isfinite(of(2, 4, 2)));
-        CHECK(std::isnan(of(3, 4, 2)));
-        CHECK(std::isnan(of(-1, 4, 2)));
-        CHECK(std::isfinite(of(-1, 4, 1)));
-        CHECK(std::isnan(of(2, 5, 2)));
-        CHECK(std::isnan(of(2, -1, 2)));
-        CHECK(std::isnan(of(2, 4, 3)));
+        CHECK(std::isfinite(loss_of(2, 4, 2)));
+        CHECK(std::isnan(loss_of(3, 4, 2)));
+        CHECK(std::isnan(loss_of(-1, 4, 2)));
+        CHECK(std::isfinite(loss_of(-1, 4, 1)));
+        CHECK(std::isnan(loss_of(2, 5, 2)));
+        CHECK(std::isnan(loss_of(2, -1, 2)));
+        CHECK(std::isnan(loss_of(2, 4, 3)));
         // A probability of 0 on the path.
-        const Tensor never = where(arange(0, 3, 1, {DType::i64}) == 1, -kInfinity, x).set_requires_grad();
-        const Tensor loss = ctc_loss(never, whole({1, 2}, {1, 2}), {4}, {2}, {.zero_infinity = true});
+        const Tensor impossible = where(arange(0, 3, 1, {DType::i64}) == 1, -kInfinity, x).set_requires_grad();
+        const Tensor loss = ctc_loss(impossible, int64_tensor({1, 2}, {1, 2}), {4}, {2}, {.zero_infinity = true});
         CHECK(values(loss) == Values{0});
-        const Tensor some = ctc_loss(never, whole({2, 2}, {1, 2}), {4}, {2});
+        const Tensor some = ctc_loss(impossible, int64_tensor({2, 2}, {1, 2}), {4}, {2});
         some.backward();
         CHECK(std::isfinite(values(some)[0]));
-        for (const double value : values(never.grad())) CHECK(std::isfinite(value));
+        for (const double value : values(impossible.grad())) CHECK(std::isfinite(value));
     }
 }
 
 TEST_CASE("ctc_loss: errors") {
-    const Tensor x = zeros({5, 2, 3}), targets = whole({1, 2, 1, 2}, {2, 2}), lengths = whole({2, 2}, {2});
+    const Tensor x = zeros({5, 2, 3}), targets = int64_tensor({1, 2, 1, 2}, {2, 2}),
+                 lengths = int64_tensor({2, 2}, {2});
     CHECK_THROWS_WITH_AS(ctc_loss(x, targets, lengths, lengths, {.blank = 3}),
                          "ctc_loss: expected a blank index within 3 classes, got 3", ValueError);
     CHECK_THROWS_WITH_AS(ctc_loss(zeros({5}), targets, lengths, lengths),
                          "ctc_loss: expected log_probs of shape (T, N, C) or (T, C), got [5]", ShapeError);
     CHECK_THROWS_WITH_AS(
-        ctc_loss(x, whole({1, 2, 1}, {3, 1}), lengths, lengths),
+        ctc_loss(x, int64_tensor({1, 2, 1}, {3, 1}), lengths, lengths),
         "ctc_loss: expected targets of shape (N, S), or concatenated, for log_probs [5, 2, 3], got [3, 1]", ShapeError);
     CHECK_THROWS_WITH_AS(ctc_loss(x, targets.to(DType::f32), lengths, lengths),
                          "ctc_loss: expected targets of i32 or i64, got f32", TypeError);
@@ -191,9 +199,9 @@ TEST_CASE("ctc_loss: errors") {
     CHECK_THROWS_WITH_AS(ctc_loss(x, targets, {5, 5}, {2, 3}), "ctc_loss: expected target_lengths of 0 to 2, got 3",
                          ValueError);
     CHECK_THROWS_WITH_AS(ctc_loss(x, targets, {5}, {2, 2}), "ctc_loss: expected 2 input_lengths, got 1", ShapeError);
-    CHECK_THROWS_WITH_AS(ctc_loss(x, whole({1, 2, 1}, {3}), {5, 5}, {1, 1}),
+    CHECK_THROWS_WITH_AS(ctc_loss(x, int64_tensor({1, 2, 1}, {3}), {5, 5}, {1, 1}),
                          "ctc_loss: expected targets of 2 labels, the sum of target_lengths, got 3", ShapeError);
-    CHECK_THROWS_AS(ctc_loss(x, targets, whole({2}, {1}), lengths), ShapeError);
+    CHECK_THROWS_AS(ctc_loss(x, targets, int64_tensor({2}, {1}), lengths), ShapeError);
     CHECK_THROWS_AS(ctc_loss(x.to(DType::i32), targets, lengths, lengths), TypeError);
     CHECK_THROWS_AS(ctc_loss(Tensor(), targets, lengths, lengths), ValueError);
 }

@@ -59,7 +59,7 @@ TEST_CASE("layer_norm, rms_norm: values and gradients match the definition and t
                         const Tensor y = call(rms, x, weight, bias);
                         const Values in = values(x), w = affine ? values(weight) : Values{},
                                      b = affine && !rms ? values(bias) : Values{};
-                        Values wanted;
+                        Values expected;
                         const auto n = static_cast<std::size_t>(size.n);
                         for (std::size_t first = 0; first < in.size(); first += n) {
                             double mean = 0, squares = 0;
@@ -67,12 +67,12 @@ TEST_CASE("layer_norm, rms_norm: values and gradients match the definition and t
                             for (std::size_t i = 0; i < n; ++i)
                                 squares += std::pow(in[first + i] - mean, 2) / static_cast<double>(n);
                             for (std::size_t i = 0; i < n; ++i)
-                                wanted.push_back((in[first + i] - mean) / std::sqrt(squares + 1e-3) *
-                                                     (affine ? w[i] : 1) +
-                                                 (b.empty() ? 0 : b[i]));
+                                expected.push_back((in[first + i] - mean) / std::sqrt(squares + 1e-3) *
+                                                       (affine ? w[i] : 1) +
+                                                   (b.empty() ? 0 : b[i]));
                         }
                         const double terms = 20 + static_cast<double>(size.n) / 10;
-                        CHECK(difference(y, wanted, tolerance(dtype, terms, 4)) == "");
+                        CHECK(difference(y, expected, tolerance(dtype, terms, 4)) == "");
                         y.backward(g);
                         const auto gradient = [](const Tensor& tensor) {
                             return tensor.defined() ? values(tensor.grad()) : Values{};
@@ -82,7 +82,7 @@ TEST_CASE("layer_norm, rms_norm: values and gradients match the definition and t
                             if (tensor.defined()) tensor.zero_grad();
                         const detail::DecompositionScope decomposed;
                         const Tensor again = call(rms, x, weight, bias);
-                        CHECK(difference(again, wanted, tolerance(dtype, terms, 4)) == "");
+                        CHECK(difference(again, expected, tolerance(dtype, terms, 4)) == "");
                         again.backward(g);
                         const auto allowed = tolerance(dtype, 40 + static_cast<double>(size.rows) / 4, 8);
                         CHECK(difference(x.grad(), dx, allowed) == "");
@@ -95,9 +95,9 @@ TEST_CASE("layer_norm: gradients of some inputs only, f16 and bf16, and errors")
     const Tensor x = random_tensor({4, 6}, 1), weight = random_tensor({6}, 2).set_requires_grad();
     sum(square(layer_norm(x, {6}, weight))).backward();
     CHECK(weight.grad().defined());
-    const Tensor moving = random_tensor({4, 6}, 1).set_requires_grad();
-    sum(square(layer_norm(moving, {6}, weight.detach()))).backward();
-    CHECK(moving.grad().defined());
+    const Tensor differentiable = random_tensor({4, 6}, 1).set_requires_grad();
+    sum(square(layer_norm(differentiable, {6}, weight.detach()))).backward();
+    CHECK(differentiable.grad().defined());
     for (const DType half : {DType::f16, DType::bf16}) {
         const Tensor y = layer_norm(x.to(half), {6}, weight.detach().to(half));
         CHECK(y.dtype() == half);

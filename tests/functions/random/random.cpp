@@ -35,7 +35,7 @@ using Draw = std::function<Tensor(std::int64_t count, DType dtype, const Generat
 constexpr std::array<std::uint64_t, 3> kSeeds{1, 77, 20250101};
 constexpr double kMax = 2.2;  // of the Kolmogorov-Smirnov statistic
 
-std::int64_t many() { return small_cases() ? 600 : 20000; }
+std::int64_t sample_count() { return small_cases() ? 600 : 20000; }
 
 struct Continuous {
     std::string name;
@@ -45,42 +45,45 @@ struct Continuous {
 
 double normal_cdf(double z) { return 0.5 * std::erfc(-z * std::sqrt(0.5)); }
 
-TensorOptions on(DType dtype) { return {dtype, device()}; }
+TensorOptions options_of(DType dtype) { return {dtype, device()}; }
 
 std::vector<Continuous> continuous() {
     std::vector<Continuous> all{
-        {"uniform", [](auto n, DType t, auto& g) { return uniform({n}, -1, 3, on(t), g); },
+        {"uniform", [](auto n, DType t, auto& g) { return uniform({n}, -1, 3, options_of(t), g); },
          [](double x) { return (x + 1) / 4; }},
-        {"rand", [](auto n, DType t, auto& g) { return rand({n}, on(t), g); }, [](double x) { return x; }},
-        {"normal", [](auto n, DType t, auto& g) { return normal({n}, 2, 0.5, on(t), g); },
+        {"rand", [](auto n, DType t, auto& g) { return rand({n}, options_of(t), g); }, [](double x) { return x; }},
+        {"normal", [](auto n, DType t, auto& g) { return normal({n}, 2, 0.5, options_of(t), g); },
          [](double x) { return normal_cdf((x - 2) / 0.5); }},
-        {"randn", [](auto n, DType t, auto& g) { return randn({n}, on(t), g); }, normal_cdf},
+        {"randn", [](auto n, DType t, auto& g) { return randn({n}, options_of(t), g); }, normal_cdf},
         {"normal of tensors",
-         [](auto n, DType t, auto& g) { return normal(full({n}, -1, on(t)), full({1}, 3, on(t)), g); },
+         [](auto n, DType t, auto& g) { return normal(full({n}, -1, options_of(t)), full({1}, 3, options_of(t)), g); },
          [](double x) { return normal_cdf((x + 1) / 3); }},
-        {"exponential", [](auto n, DType t, auto& g) { return exponential({n}, 2.5, on(t), g); },
+        {"exponential", [](auto n, DType t, auto& g) { return exponential({n}, 2.5, options_of(t), g); },
          [](double x) { return -std::expm1(-2.5 * x); }},
-        {"truncated_normal", [](auto n, DType t, auto& g) { return truncated_normal({n}, 0.5, 2, -1, 4, on(t), g); },
+        {"truncated_normal",
+         [](auto n, DType t, auto& g) { return truncated_normal({n}, 0.5, 2, -1, 4, options_of(t), g); },
          [](double x) {
              const double low = normal_cdf(-0.75), high = normal_cdf(1.75);
              return (normal_cdf((x - 0.5) / 2) - low) / (high - low);
          }},
-        {"log_normal", [](auto n, DType t, auto& g) { return log_normal({n}, 0.25, 0.75, on(t), g); },
+        {"log_normal", [](auto n, DType t, auto& g) { return log_normal({n}, 0.25, 0.75, options_of(t), g); },
          [](double x) { return normal_cdf((std::log(x) - 0.25) / 0.75); }},
-        {"cauchy", [](auto n, DType t, auto& g) { return cauchy({n}, 1, 2, on(t), g); },
+        {"cauchy", [](auto n, DType t, auto& g) { return cauchy({n}, 1, 2, options_of(t), g); },
          [](double x) { return 0.5 + std::atan((x - 1) / 2) / 3.14159265358979323846; }},
-        {"laplace", [](auto n, DType t, auto& g) { return laplace({n}, -1, 2, on(t), g); },
+        {"laplace", [](auto n, DType t, auto& g) { return laplace({n}, -1, 2, options_of(t), g); },
          [](double x) { return x < -1 ? 0.5 * std::exp((x + 1) / 2) : 1 - 0.5 * std::exp(-(x + 1) / 2); }},
-        {"gumbel", [](auto n, DType t, auto& g) { return gumbel({n}, 1, 0.5, on(t), g); },
+        {"gumbel", [](auto n, DType t, auto& g) { return gumbel({n}, 1, 0.5, options_of(t), g); },
          [](double x) { return std::exp(-std::exp(-(x - 1) / 0.5)); }},
     };
     for (const double a : {0.1, 0.7, 1.0, 3.5, 150.0})
         all.push_back({fmt::format("gamma {}", a),
-                       [a](auto n, DType t, auto& g) { return gamma(full({n}, a, on(t)), 2, g); },
+                       [a](auto n, DType t, auto& g) { return gamma(full({n}, a, options_of(t)), 2, g); },
                        [a](double x) { return incomplete_gamma(a, 2 * x); }});
     for (const auto& [a, b] : {std::pair{0.7, 0.6}, std::pair{2.0, 5.0}, std::pair{40.0, 1.0}})
         all.push_back({fmt::format("beta {} {}", a, b),
-                       [a, b](auto n, DType t, auto& g) { return beta(full({n}, a, on(t)), full({1}, b, on(t)), g); },
+                       [a, b](auto n, DType t, auto& g) {
+                           return beta(full({n}, a, options_of(t)), full({1}, b, options_of(t)), g);
+                       },
                        [a, b](double x) { return incomplete_beta(a, b, x); }});
     // A component of a Dirichlet distribution is beta distributed.
     all.push_back({"dirichlet",
@@ -101,12 +104,12 @@ struct Discrete {
 
 std::vector<double> poisson_cells(double rate) {
     std::vector<double> out;
-    double rest = 1;
+    double remaining = 1;
     for (int k = 0; k < rate + 8 * std::sqrt(rate) + 8; ++k) {
         out.push_back(std::exp(k * std::log(rate) - rate - std::lgamma(k + 1.0)));
-        rest -= out.back();
+        remaining -= out.back();
     }
-    out.push_back(std::max(0.0, rest));
+    out.push_back(std::max(0.0, remaining));
     return out;
 }
 
@@ -117,19 +120,19 @@ std::vector<Discrete> discrete() {
     for (const double x : {0.5, -1.0, 2.0, 0.0}) softmaxed.push_back(std::exp(x)), total += std::exp(x);
     for (double& p : softmaxed) p /= total;
     std::vector<double> trials;
-    double rest = 1;
-    for (int k = 1; k < 40; ++k) trials.push_back(rest * 0.3), rest *= 0.7;
-    trials.push_back(rest);
+    double remaining = 1;
+    for (int k = 1; k < 40; ++k) trials.push_back(remaining * 0.3), remaining *= 0.7;
+    trials.push_back(remaining);
     const auto weights = [](auto n, DType t) { return expand(tensor(Values{1, 0, 3, 4}, {4}, t), {n, 4}); };
     std::vector<Discrete> all{
-        {"bernoulli", [](auto n, DType t, auto& g) { return bernoulli({n}, 0.3, on(t), g); }, 0, {0.7, 0.3}},
+        {"bernoulli", [](auto n, DType t, auto& g) { return bernoulli({n}, 0.3, options_of(t), g); }, 0, {0.7, 0.3}},
         {"bernoulli of tensors",
-         [](auto n, DType t, auto& g) { return bernoulli(full({n}, 0.15, on(t)), g); },
+         [](auto n, DType t, auto& g) { return bernoulli(full({n}, 0.15, options_of(t)), g); },
          0,
          {0.85, 0.15}},
-        {"randint", [](auto n, DType, auto& g) { return randint(-3, 8, {n}, on(DType::i64), g); }, -3,
+        {"randint", [](auto n, DType, auto& g) { return randint(-3, 8, {n}, options_of(DType::i64), g); }, -3,
          std::vector<double>(11, 1.0 / 11)},
-        {"geometric", [](auto n, DType t, auto& g) { return geometric({n}, 0.3, on(t), g); }, 1, trials},
+        {"geometric", [](auto n, DType t, auto& g) { return geometric({n}, 0.3, options_of(t), g); }, 1, trials},
         {"categorical",
          [=](auto n, DType t, auto& g) {
              return categorical(expand(logits(t), {n, 4}), -1, g);
@@ -164,17 +167,20 @@ std::vector<Discrete> discrete() {
          [=](auto n, DType t, auto& g) { return select(multinomial(weights(n, t), 2, false, g), 1, 1); },
          0,
          {3.0 / 8 / 5 + 4.0 / 8 / 4, 0, 1.0 / 8 * 3 / 7 + 4.0 / 8 * 3 / 4, 1.0 / 8 * 4 / 7 + 3.0 / 8 * 4 / 5}},
-        {"dropout", [](auto n, DType t, auto& g) { return dropout(full({n}, 0.8, on(t)), 0.2, g); }, 0, {0.2, 0.8}},
+        {"dropout",
+         [](auto n, DType t, auto& g) { return dropout(full({n}, 0.8, options_of(t)), 0.2, g); },
+         0,
+         {0.2, 0.8}},
         {"dropout2d",
          [](auto n, DType t, auto& g) {
-             return select(dropout2d(full({n, 1, 2, 2}, 0.8, on(t)), 0.2, g), 3, 1);
+             return select(dropout2d(full({n, 1, 2, 2}, 0.8, options_of(t)), 0.2, g), 3, 1);
          },
          0,
          {0.2, 0.8}},
     };
     for (const double rate : {0.3, 4.0, 9.5, 10.0, 37.0, 1000.0})
         all.push_back({fmt::format("poisson {}", rate),
-                       [rate](auto n, DType t, auto& g) { return poisson(full({n}, rate, on(t)), g); }, 0,
+                       [rate](auto n, DType t, auto& g) { return poisson(full({n}, rate, options_of(t)), g); }, 0,
                        poisson_cells(rate)});
     return all;
 }
@@ -188,9 +194,9 @@ TEST_CASE("random: continuous distributions (Kolmogorov-Smirnov)") {
                 CAPTURE(item.name);
                 CAPTURE(seed);
                 CAPTURE(name_of(dtype));
-                const Tensor drawn = item.draw(many(), dtype, Generator(seed, device()));
-                CHECK(drawn.dtype() == dtype);
-                CHECK(kolmogorov_smirnov(values(drawn), item.cdf) < kMax);
+                const Tensor samples = item.draw(sample_count(), dtype, Generator(seed, device()));
+                CHECK(samples.dtype() == dtype);
+                CHECK(kolmogorov_smirnov(values(samples), item.cdf) < kMax);
             }
 }
 
@@ -202,7 +208,7 @@ TEST_CASE("random: integers and choices (Pearson)") {
                 CAPTURE(seed);
                 CAPTURE(name_of(dtype));
                 std::vector<std::int64_t> counts(item.probabilities.size());
-                for (const double number : values(item.draw(many(), dtype, Generator(seed, device())))) {
+                for (const double number : values(item.draw(sample_count(), dtype, Generator(seed, device())))) {
                     const double cell = std::round(number * 1e5) * 1e-5 - static_cast<double>(item.first);
                     CHECK_MESSAGE(cell == doctest::Approx(std::round(cell)), "not an integer");
                     if (!(cell >= -0.5)) FAIL("below the first number, or NaN");
@@ -217,7 +223,7 @@ TEST_CASE("random: all orders of randperm are equally frequent") {
         const Generator from(seed, device());
         std::map<std::vector<double>, std::int64_t> found;
         const int draws = small_cases() ? 240 : 2400;
-        for (int i = 0; i < draws; ++i) ++found[values(randperm(4, on(DType::i64), from))];
+        for (int i = 0; i < draws; ++i) ++found[values(randperm(4, options_of(DType::i64), from))];
         CHECK(found.size() == 24);
         std::vector<std::int64_t> counts;
         for (const auto& [order, count] : found) {
@@ -232,8 +238,8 @@ TEST_CASE("random: alpha_dropout keeps mean 0 and variance 1") {
     for (const std::uint64_t seed : kSeeds)
         for (const auto call : {alpha_dropout, feature_alpha_dropout}) {
             const Generator from(seed, device());
-            const std::int64_t n = many();
-            const auto y = values(call(randn({n / 4, 4}, on(DType::f32), from), 0.3, from));
+            const std::int64_t n = sample_count();
+            const auto y = values(call(randn({n / 4, 4}, options_of(DType::f32), from), 0.3, from));
             double sum = 0, squares = 0;
             for (const double value : y) sum += value, squares += value * value;
             const auto count = static_cast<double>(y.size());
@@ -249,7 +255,7 @@ TEST_CASE("random: adjacent numbers are independent") {
             CAPTURE(item.name);
             // The quantiles of the values, uniform: the correlation of neighbours.
             std::vector<double> u;
-            for (const double x : values(item.draw(many(), DType::f32, Generator(seed, device()))))
+            for (const double x : values(item.draw(sample_count(), DType::f32, Generator(seed, device()))))
                 u.push_back((item.cdf(x) - 0.5) * std::sqrt(12.0));
             double sum = 0;
             for (std::size_t i = 0; i + 1 < u.size(); ++i) sum += u[i] * u[i + 1];
@@ -261,17 +267,17 @@ TEST_CASE("random: equal seeds give equal numbers, other seeds and positions oth
     for (const Continuous& item : continuous()) {
         CAPTURE(item.name);
         const Generator first(5, device()), second(5, device()), other(6, device());
-        const auto numbers = values(item.draw(101, DType::f32, first));
-        CHECK(values(item.draw(101, DType::f32, second)) == numbers);
+        const auto first_numbers = values(item.draw(101, DType::f32, first));
+        CHECK(values(item.draw(101, DType::f32, second)) == first_numbers);
         CHECK(first.position() == second.position());
-        CHECK(values(item.draw(101, DType::f32, first)) != numbers);
-        CHECK(values(item.draw(101, DType::f32, other)) != numbers);
+        CHECK(values(item.draw(101, DType::f32, first)) != first_numbers);
+        CHECK(values(item.draw(101, DType::f32, other)) != first_numbers);
         for (const KernelStyle style : kernel_styles()) {
             const ops::KernelStyleScope scope(style);
-            const Tensor again = item.draw(101, DType::f32, Generator(5, device()));
+            const Tensor repeated = item.draw(101, DType::f32, Generator(5, device()));
             // The kernel styles sum a row in different orders.
-            if (item.name == "dirichlet") CHECK(difference(again, numbers, tolerance(DType::f32, 10)) == "");
-            else CHECK(values(again) == numbers);
+            if (item.name == "dirichlet") CHECK(difference(repeated, first_numbers, tolerance(DType::f32, 10)) == "");
+            else CHECK(values(repeated) == first_numbers);
         }
     }
 }
@@ -290,26 +296,27 @@ TEST_CASE("random: parameters of any layout, type and size") {
     };
     for (const auto& [name, call] : calls) {
         CAPTURE(std::string(name));
-        const auto wanted = values(call(a, Generator(3, device())));
-        CHECK(values(call(catalogue::strided(a), Generator(3, device()))) == wanted);
-        CHECK(values(call(permute(permute(a, {2, 0, 1}).clone(), {1, 2, 0}), Generator(3, device()))) == wanted);
+        const auto expected = values(call(a, Generator(3, device())));
+        CHECK(values(call(catalogue::strided(a), Generator(3, device()))) == expected);
+        CHECK(values(call(permute(permute(a, {2, 0, 1}).clone(), {1, 2, 0}), Generator(3, device()))) == expected);
         for (const DType half : {DType::f16, DType::bf16}) {
             const Tensor rounded = a.to(half);
-            const Tensor drawn = call(rounded, Generator(3, device()));
-            CHECK(drawn.dtype() == (std::string(name) == "categorical" ? DType::f32 : half));
+            const Tensor sample = call(rounded, Generator(3, device()));
+            CHECK(sample.dtype() == (std::string(name) == "categorical" ? DType::f32 : half));
             if (std::string(name) == "gumbel_softmax") continue;  // has rounded intermediate results
             const auto exact = values(call(rounded.to(DType::f32), Generator(3, device())).to(half).to(DType::f32));
             if (std::string(name) == "bernoulli" || std::string(name) == "poisson" || std::string(name) == "beta")
                 continue;  // their parameters are rounded here
-            CHECK(values(drawn.to(DType::f32)) == exact);
+            CHECK(values(sample.to(DType::f32)) == exact);
         }
         CHECK(call(zeros({0, 5, 3}), Generator(3, device())).numel() == 0);
         CHECK(call(a, Generator(3, device())).requires_grad() == false);
         // A part of a batch has the same numbers as in the whole.
         const Generator rows = Generator(3, device()).rows(2, 5, 7);
-        const Tensor part = call(slice(a, 0, 2, 5), rows), of_all = slice(call(a, Generator(3, device())), 0, 2, 5);
-        if (std::string(name) == "dirichlet") CHECK(difference(part, values(of_all), tolerance(DType::f32, 10)) == "");
-        else CHECK(values(part) == values(of_all));
+        const Tensor part = call(slice(a, 0, 2, 5), rows), all_rows = slice(call(a, Generator(3, device())), 0, 2, 5);
+        if (std::string(name) == "dirichlet")
+            CHECK(difference(part, values(all_rows), tolerance(DType::f32, 10)) == "");
+        else CHECK(values(part) == values(all_rows));
     }
     CHECK(multinomial(zeros({0, 4}), 2).shape() == Shape{0, 2});
     CHECK(poisson(tensor(Values{2.5}, {}, DType::f32)).shape() == Shape{});
@@ -338,23 +345,23 @@ TEST_CASE("random: invalid parameters give NaN, limits their limiting distributi
 
 TEST_CASE("random: gumbel_softmax has the gradient of softmax, hard or not") {
     const Tensor x = random_tensor({4, 5}, 1), w = random_tensor({4, 5}, 2);
-    std::vector<Values> found;
-    for (const bool hard : {false, true}) {
+    std::vector<Values> gradients;
+    for (const bool one_hot : {false, true}) {
         Tensor leaf = x.clone().set_requires_grad();
-        const Tensor y = gumbel_softmax(leaf, 0.7, hard, -1, Generator(9, device()));
+        const Tensor y = gumbel_softmax(leaf, 0.7, one_hot, -1, Generator(9, device()));
         sum(y * w).backward();
-        found.push_back(values(leaf.grad()));
+        gradients.push_back(values(leaf.grad()));
         const auto row = values(sum(y.detach(), {-1}));
         for (const double element : row) CHECK(element == doctest::Approx(1));
-        if (hard)
+        if (one_hot)
             for (const double value : values(y)) CHECK((std::abs(value) < 1e-6 || std::abs(value - 1) < 1e-6));
     }
-    CHECK(found[0] == found[1]);
+    CHECK(gradients[0] == gradients[1]);
     // softmax of logits and noise, composed.
-    const Tensor noise = gumbel({4, 5}, 0, 1, on(DType::f32), Generator(9, device()));
+    const Tensor noise = gumbel({4, 5}, 0, 1, options_of(DType::f32), Generator(9, device()));
     Tensor leaf = x.clone().set_requires_grad();
     sum(softmax((leaf + noise) * (1 / 0.7), 1) * w).backward();
-    CHECK(difference(leaf.grad(), found[0], tolerance(DType::f32, 10)) == "");
+    CHECK(difference(leaf.grad(), gradients[0], tolerance(DType::f32, 10)) == "");
 }
 
 TEST_CASE("random: a captured step matches eager calls, with new numbers in each replay") {
@@ -367,25 +374,25 @@ TEST_CASE("random: a captured step matches eager calls, with new numbers in each
                                    categorical(a, -1, from).to(DType::f32),
                                    multinomial(a, 3, true, from).to(DType::f32),
                                    multinomial(a, 3, false, from).to(DType::f32),
-                                   exponential({7}, 1, on(DType::f32), from),
-                                   truncated_normal({7}, 0, 1, -2, 2, on(DType::f32), from),
+                                   exponential({7}, 1, options_of(DType::f32), from),
+                                   truncated_normal({7}, 0, 1, -2, 2, options_of(DType::f32), from),
                                    dropout2d(reshape(a, {6, 5, 1, 1}), 0.5, from),
                                    alpha_dropout(a, 0.5, from)};
     };
     const Generator plain(12, device()), captured(12, device());
     auto replayed = capture([&](const std::vector<Tensor>&) { return step(captured); });
-    for (int turn = 0; turn < 4; ++turn) {
-        const auto wanted = step(plain), found = replayed({a});
-        for (std::size_t i = 0; i < wanted.size(); ++i) {
-            CAPTURE(turn);
+    for (int round = 0; round < 4; ++round) {
+        const auto expected = step(plain), replayed_results = replayed({a});
+        for (std::size_t i = 0; i < expected.size(); ++i) {
+            CAPTURE(round);
             CAPTURE(i);
-            CHECK(values(found[i]) == values(wanted[i]));
+            CHECK(values(replayed_results[i]) == values(expected[i]));
         }
     }
 }
 
 TEST_CASE("random: errors of the distributions") {
-    const Tensor x = ones({2, 3}), whole = ones({2, 3}, {DType::i64}), none;
+    const Tensor x = ones({2, 3}), integers = ones({2, 3}, {DType::i64}), none;
     CHECK_THROWS_WITH_AS(exponential({2}, 0), "exponential: expected a finite rate above 0, got 0", ValueError);
     CHECK_THROWS_WITH_AS(exponential({2}, 1, {DType::i32}), "exponential: expected f32, f64, f16 or bf16, got i32",
                          TypeError);
@@ -398,9 +405,9 @@ TEST_CASE("random: errors of the distributions") {
     CHECK_THROWS_WITH_AS(laplace({2}, 0, -2), "laplace: expected a finite scale above 0, got -2", ValueError);
     CHECK_THROWS_WITH_AS(gumbel({2}, INFINITY), "gumbel: expected a finite mode, got inf", ValueError);
     CHECK_THROWS_WITH_AS(geometric({2}, 0), "geometric: expected a probability in (0, 1], got 0", ValueError);
-    CHECK_THROWS_WITH_AS(bernoulli(whole), "bernoulli: expected f32, f64, f16 or bf16, got i64", TypeError);
-    CHECK_THROWS_WITH_AS(poisson(whole), "poisson: expected f32, f64, f16 or bf16, got i64", TypeError);
-    CHECK_THROWS_WITH_AS(gamma(whole), "gamma: expected f32, f64, f16 or bf16, got i64", TypeError);
+    CHECK_THROWS_WITH_AS(bernoulli(integers), "bernoulli: expected f32, f64, f16 or bf16, got i64", TypeError);
+    CHECK_THROWS_WITH_AS(poisson(integers), "poisson: expected f32, f64, f16 or bf16, got i64", TypeError);
+    CHECK_THROWS_WITH_AS(gamma(integers), "gamma: expected f32, f64, f16 or bf16, got i64", TypeError);
     CHECK_THROWS_WITH_AS(gamma(x, 0), "gamma: expected a finite rate above 0, got 0", ValueError);
     CHECK_THROWS_AS(beta(x, zeros({4})), ShapeError);
     CHECK_THROWS_AS(normal(x, zeros({4})), ShapeError);

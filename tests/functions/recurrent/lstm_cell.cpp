@@ -61,9 +61,9 @@ TEST_CASE("lstm_cell: a sequence matches its decomposition, values and gradients
                 };
                 const auto got = run();
                 const detail::DecompositionScope decomposed;
-                const auto wanted = run();
+                const auto expected = run();
                 for (std::size_t i = 0; i < got.size(); ++i)
-                    CHECK(difference(got[i], wanted[i], tolerance(dtype, 60, 4)) == "");
+                    CHECK(difference(got[i], expected[i], tolerance(dtype, 60, 4)) == "");
             }
 }
 
@@ -76,10 +76,10 @@ TEST_CASE("lstm_cell: the function contract with both results") {
                                         all.push_back(input.detach());
                                     return all;
                                 }(),
-                            .free = std::vector<bool>(7, true),
+                            .arbitrary = std::vector<bool>(7, true),
                             .call = [](const Tensors& in) { return sequence(in, 2); }};
     std::string all;
-    for (const std::string& one : violations(contract)) all += one + "\n";
+    for (const std::string& violation : violations(contract)) all += violation + "\n";
     CHECK(all == "");
 }
 
@@ -89,11 +89,12 @@ TEST_CASE("lstm_cell: without biases, f16 and bf16, and errors") {
     const LstmState plain = lstm_cell(in[0], {in[1], in[2]}, in[3], in[4]),
                     zero = lstm_cell(in[0], {in[1], in[2]}, in[3], in[4], none, none);
     CHECK(difference(plain.hidden, values(zero.hidden), {1e-6, 1e-6}) == "");
-    Tensors halves;
-    for (const Tensor& input : in) halves.push_back(input.detach().to(DType::bf16));
-    const LstmState half = lstm_cell(halves[0], {halves[1], halves[2]}, halves[3], halves[4]);
-    CHECK(half.hidden.dtype() == DType::bf16);
-    CHECK(difference(half.hidden, values(plain.hidden), {0.05, 0.05}) == "");
+    Tensors reduced_inputs;
+    for (const Tensor& input : in) reduced_inputs.push_back(input.detach().to(DType::bf16));
+    const LstmState reduced_state =
+        lstm_cell(reduced_inputs[0], {reduced_inputs[1], reduced_inputs[2]}, reduced_inputs[3], reduced_inputs[4]);
+    CHECK(reduced_state.hidden.dtype() == DType::bf16);
+    CHECK(difference(reduced_state.hidden, values(plain.hidden), {0.05, 0.05}) == "");
     CHECK_THROWS_AS(lstm_cell(in[0], {in[1], in[1]}, in[4], in[4]), ShapeError);
     CHECK_THROWS_AS(lstm_cell(in[0], {in[1], in[2].to(DType::bf16)}, in[3], in[4]), TypeError);
     CHECK_THROWS_AS(lstm_cell(in[0], {in[1], Tensor()}, in[3], in[4]), ValueError);

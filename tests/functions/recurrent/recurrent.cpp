@@ -27,18 +27,18 @@ namespace {
 using Tensors = std::vector<Tensor>;
 using Doubles = std::vector<double>;
 
-enum class Which : std::uint8_t { tanh, relu, lstm, gru };
-constexpr Which kAll[] = {Which::tanh, Which::relu, Which::lstm, Which::gru};
+enum class Network : std::uint8_t { tanh, relu, lstm, gru };
+constexpr Network kAll[] = {Network::tanh, Network::relu, Network::lstm, Network::gru};
 
-std::int64_t gates_of(Which which) { return which == Which::lstm ? 4 : which == Which::gru ? 3 : 1; }
+std::int64_t gates_of(Network network) { return network == Network::lstm ? 4 : network == Network::gru ? 3 : 1; }
 
 struct Size {
     std::int64_t steps, rows, width, units;
 };
 
 /// x, hidden, cell, weights, biases.
-Tensors inputs(Which which, const Size& size, DType dtype) {
-    const std::int64_t rows = gates_of(which) * size.units;
+Tensors inputs(Network network, const Size& size, DType dtype) {
+    const std::int64_t rows = gates_of(network) * size.units;
     const std::vector<Shape> shapes{{size.steps, size.rows, size.width},
                                     {size.rows, size.units},
                                     {size.rows, size.units},
@@ -57,22 +57,24 @@ Tensors inputs(Which which, const Size& size, DType dtype) {
 }
 
 /// y, and the final states.
-Tensors layer(Which which, const Tensors& in, const SequenceParameters& options) {
-    if (which == Which::lstm) {
-        const LstmSequence made = lstm(in[0], {in[1], in[2]}, in[3], in[4], in[5], in[6], {.sequence = options});
-        return {made.y, made.state.hidden, made.state.cell};
+Tensors layer(Network network, const Tensors& in, const SequenceParameters& options) {
+    if (network == Network::lstm) {
+        const LstmSequence results = lstm(in[0], {in[1], in[2]}, in[3], in[4], in[5], in[6], {.sequence = options});
+        return {results.y, results.state.hidden, results.state.cell};
     }
-    const RecurrentSequence made =
-        which == Which::gru ? gru(in[0], in[1], in[3], in[4], in[5], in[6], true, options)
-                            : rnn(in[0], in[1], in[3], in[4], in[5], in[6],
-                                  which == Which::relu ? RnnNonlinearity::relu : RnnNonlinearity::tanh, options);
-    return {made.y, made.hidden};
+    const RecurrentSequence results =
+        network == Network::gru
+            ? gru(in[0], in[1], in[3], in[4], in[5], in[6], true, options)
+            : rnn(in[0], in[1], in[3], in[4], in[5], in[6],
+                  network == Network::relu ? RnnNonlinearity::relu : RnnNonlinearity::tanh, options);
+    return {results.y, results.hidden};
 }
 
 /// Results, and gradients of all inputs.
-std::vector<Doubles> all_of(Which which, const Size& size, DType dtype, const SequenceParameters& options) {
-    const Tensors in = inputs(which, size, dtype);
-    const Tensors out = layer(which, in, options);
+std::vector<Doubles> results_and_gradients(Network network, const Size& size, DType dtype,
+                                           const SequenceParameters& options) {
+    const Tensors in = inputs(network, size, dtype);
+    const Tensors out = layer(network, in, options);
     std::vector<Doubles> all;
     Tensor loss;
     for (std::size_t i = 0; i < out.size(); ++i) {
@@ -95,7 +97,7 @@ Tensor lengths_of(const Size& size) {
 double logistic(double x) { return 1 / (1 + std::exp(-x)); }
 
 /// The same in plain C++: y, the final hidden state, the final cell state.
-std::vector<Doubles> reference(Which which, const Size& size, const Tensors& in,
+std::vector<Doubles> reference(Network network, const Size& size, const Tensors& in,
                                const std::vector<std::int64_t>& lengths, bool reverse) {
     std::vector<Doubles> v;
     for (const Tensor& input : in) v.push_back(values(input));
@@ -120,16 +122,16 @@ std::vector<Doubles> reference(Which which, const Size& size, const Tensors& in,
             const auto both = [&](std::size_t gate, std::size_t u) { return sum(gate, u, false) + sum(gate, u, true); };
             for (std::size_t u = 0; u < units; ++u) {
                 double next = 0;
-                if (which == Which::lstm) {
+                if (network == Network::lstm) {
                     double& c = cell[n * units + u];
                     c = logistic(both(1, u)) * c + logistic(both(0, u)) * std::tanh(both(2, u));
                     next = logistic(both(3, u)) * std::tanh(c);
-                } else if (which == Which::gru) {
+                } else if (network == Network::gru) {
                     const double r = logistic(both(0, u)), z = logistic(both(1, u));
                     const double candidate = std::tanh(sum(2, u, false) + r * sum(2, u, true));
                     next = (1 - z) * candidate + z * h[u];
                 } else {
-                    next = which == Which::relu ? std::max(0.0, both(0, u)) : std::tanh(both(0, u));
+                    next = network == Network::relu ? std::max(0.0, both(0, u)) : std::tanh(both(0, u));
                 }
                 last[n * units + u] = next;
                 y[(t * rows + n) * units + u] = next;
@@ -142,27 +144,27 @@ std::vector<Doubles> reference(Which which, const Size& size, const Tensors& in,
 
 TEST_CASE("recurrent layers: values match plain C++ in double") {
     const Size size{5, 4, 3, 6};
-    for (const Which which : kAll)
+    for (const Network network : kAll)
         for (const bool reverse : {false, true})
-            for (const bool whole : {false, true}) {
-                CAPTURE(static_cast<int>(which));
+            for (const bool full_length : {false, true}) {
+                CAPTURE(static_cast<int>(network));
                 CAPTURE(reverse);
-                CAPTURE(whole);
-                const Tensors in = inputs(which, size, DType::f32);
+                CAPTURE(full_length);
+                const Tensors in = inputs(network, size, DType::f32);
                 std::vector<std::int64_t> lengths{5, 0, 3, 1};
-                if (whole) lengths.assign(4, 5);
-                const SequenceParameters options{reverse, whole ? Tensor() : Tensor::from(lengths, {4})};
-                const std::vector<Doubles> wanted = reference(which, size, in, lengths, reverse);
+                if (full_length) lengths.assign(4, 5);
+                const SequenceParameters options{reverse, full_length ? Tensor() : Tensor::from(lengths, {4})};
+                const std::vector<Doubles> expected = reference(network, size, in, lengths, reverse);
                 for (const bool decomposed : {false, true}) {
                     Tensors out;
                     if (decomposed) {
                         const detail::DecompositionScope scope;
-                        out = layer(which, in, options);
+                        out = layer(network, in, options);
                     } else {
-                        out = layer(which, in, options);
+                        out = layer(network, in, options);
                     }
                     for (std::size_t i = 0; i < out.size(); ++i)
-                        CHECK(difference(values(out[i]), wanted[i], {1e-5, 1e-5}) == "");
+                        CHECK(difference(values(out[i]), expected[i], {1e-5, 1e-5}) == "");
                 }
             }
 }
@@ -173,33 +175,33 @@ TEST_CASE("recurrent layers: values and gradients match the decompositions") {
     for (const KernelStyle style : kernel_styles())
         for (const DType dtype : floats())
             for (const Size& size : sizes)
-                for (const Which which : kAll) {
+                for (const Network network : kAll) {
                     // Each program takes a second to compile.
-                    if (small_cases() && (size.units > 40 || which == Which::relu)) continue;
-                    if (size.units > 40 && (dtype != DType::f32 || which == Which::relu)) continue;
-                    if (size.units > 200 && which != Which::lstm) continue;
+                    if (small_cases() && (size.units > 40 || network == Network::relu)) continue;
+                    if (size.units > 40 && (dtype != DType::f32 || network == Network::relu)) continue;
+                    if (size.units > 200 && network != Network::lstm) continue;
                     // A simulated device takes a minute for each.
                     if (on_oclgrind() && dtype != DType::f32) continue;
                     const ops::KernelStyleScope scope(style);
                     for (const bool reverse : {false, true})
-                        for (const bool whole : {true, false}) {
-                            if (size.units > 40 && !whole) continue;
-                            if (on_oclgrind() && (whole || reverse != (size.units == 17))) continue;
+                        for (const bool full_length : {true, false}) {
+                            if (size.units > 40 && !full_length) continue;
+                            if (on_oclgrind() && (full_length || reverse != (size.units == 17))) continue;
                             CAPTURE(static_cast<int>(style));
                             CAPTURE(name_of(dtype));
                             CAPTURE(size.rows);
                             CAPTURE(size.units);
-                            CAPTURE(static_cast<int>(which));
+                            CAPTURE(static_cast<int>(network));
                             CAPTURE(reverse);
-                            CAPTURE(whole);
-                            const SequenceParameters options{reverse, whole ? Tensor() : lengths_of(size)};
-                            const auto got = all_of(which, size, dtype, options);
+                            CAPTURE(full_length);
+                            const SequenceParameters options{reverse, full_length ? Tensor() : lengths_of(size)};
+                            const auto got = results_and_gradients(network, size, dtype, options);
                             const detail::DecompositionScope decomposed;
-                            const auto wanted = all_of(which, size, dtype, options);
-                            REQUIRE(got.size() == wanted.size());
+                            const auto expected = results_and_gradients(network, size, dtype, options);
+                            REQUIRE(got.size() == expected.size());
                             for (std::size_t i = 0; i < got.size(); ++i) {
                                 CAPTURE(i);
-                                CHECK(difference(got[i], wanted[i], tolerance(dtype, 200, 4)) == "");
+                                CHECK(difference(got[i], expected[i], tolerance(dtype, 200, 4)) == "");
                             }
                         }
                 }
@@ -208,64 +210,64 @@ TEST_CASE("recurrent layers: values and gradients match the decompositions") {
 TEST_CASE("recurrent layers: the function contract") {
     const Size size{3, 4, 3, 5};
     const Tensor lengths = Tensor::from(std::vector<std::int64_t>{3, 1, 2, 3}, {4});
-    for (const Which which : kAll)
+    for (const Network network : kAll)
         for (const bool with_lengths : {false, true}) {
-            if (on_oclgrind() && (which != Which::gru || !with_lengths)) continue;
+            if (on_oclgrind() && (network != Network::gru || !with_lengths)) continue;
             Tensors in;
-            for (const Tensor& input : inputs(which, size, DType::f32)) in.push_back(input.detach());
-            if (which != Which::lstm) in.erase(in.begin() + 2);  // the cell state
+            for (const Tensor& input : inputs(network, size, DType::f32)) in.push_back(input.detach());
+            if (network != Network::lstm) in.erase(in.begin() + 2);  // the cell state
             if (with_lengths) in.push_back(lengths);
-            const bool cell = which == Which::lstm;
-            const Contract contract{.name = cell                  ? "lstm"
-                                            : which == Which::gru ? "gru"
-                                                                  : "rnn",
+            const bool cell = network == Network::lstm;
+            const Contract contract{.name = cell                      ? "lstm"
+                                            : network == Network::gru ? "gru"
+                                                                      : "rnn",
                                     .inputs = in,
-                                    .free =
+                                    .arbitrary =
                                         [&] {
-                                            std::vector<bool> free(in.size(), true);
-                                            if (with_lengths) free.back() = false;
-                                            return free;
+                                            std::vector<bool> arbitrary(in.size(), true);
+                                            if (with_lengths) arbitrary.back() = false;
+                                            return arbitrary;
                                         }(),
                                     .call =
-                                        [which, cell, with_lengths](const Tensors& given) {
-                                            Tensors all = given;
+                                        [network, cell, with_lengths](const Tensors& inputs_of_call) {
+                                            Tensors all = inputs_of_call;
                                             SequenceParameters options{.reverse = with_lengths};
                                             if (with_lengths) {
                                                 options.lengths = all.back();
                                                 all.pop_back();
                                             }
                                             if (!cell) all.insert(all.begin() + 2, Tensor());
-                                            return layer(which, all, options);
+                                            return layer(network, all, options);
                                         }};
             std::string all;
-            for (const std::string& one : violations(contract)) all += one + "\n";
+            for (const std::string& violation : violations(contract)) all += violation + "\n";
             CHECK(all == "");
         }
 }
 
 TEST_CASE("recurrent layers: a layer matches its cell step by step") {
     const Size size{4, 3, 5, 7};
-    for (const Which which : kAll) {
-        const Tensors in = inputs(which, size, DType::f32);
-        const Tensors whole = layer(which, in, {});
+    for (const Network network : kAll) {
+        const Tensors in = inputs(network, size, DType::f32);
+        const Tensors sequence = layer(network, in, {});
         LstmState state{in[1], in[2]};
         for (std::int64_t t = 0; t < size.steps; ++t) {
             const Tensor x = select(in[0], 0, t);
-            if (which == Which::lstm) state = lstm_cell(x, state, in[3], in[4], in[5], in[6]);
-            else if (which == Which::gru) state.hidden = gru_cell(x, state.hidden, in[3], in[4], in[5], in[6]);
+            if (network == Network::lstm) state = lstm_cell(x, state, in[3], in[4], in[5], in[6]);
+            else if (network == Network::gru) state.hidden = gru_cell(x, state.hidden, in[3], in[4], in[5], in[6]);
             else
                 state.hidden = rnn_cell(x, state.hidden, in[3], in[4], in[5], in[6],
-                                        which == Which::relu ? RnnNonlinearity::relu : RnnNonlinearity::tanh);
-            CHECK(difference(select(whole[0], 0, t), values(state.hidden), {1e-5, 1e-5}) == "");
+                                        network == Network::relu ? RnnNonlinearity::relu : RnnNonlinearity::tanh);
+            CHECK(difference(select(sequence[0], 0, t), values(state.hidden), {1e-5, 1e-5}) == "");
         }
-        CHECK(difference(whole[1], values(state.hidden), {1e-5, 1e-5}) == "");
-        if (which == Which::lstm) CHECK(difference(whole[2], values(state.cell), {1e-5, 1e-5}) == "");
+        CHECK(difference(sequence[1], values(state.hidden), {1e-5, 1e-5}) == "");
+        if (network == Network::lstm) CHECK(difference(sequence[2], values(state.cell), {1e-5, 1e-5}) == "");
     }
 }
 
 TEST_CASE("gru: reset gate before the product") {
     const Size size{3, 2, 4, 5};
-    const Tensors in = inputs(Which::gru, size, DType::f32);
+    const Tensors in = inputs(Network::gru, size, DType::f32);
     Tensor h = in[1];
     for (std::int64_t t = 0; t < 3; ++t) h = gru_cell(select(in[0], 0, t), h, in[3], in[4], in[5], in[6], false);
     const RecurrentSequence got = gru(in[0], in[1], in[3], in[4], in[5], in[6], false);
@@ -275,19 +277,19 @@ TEST_CASE("gru: reset gate before the product") {
     const Tensor step = gru_cell(select(in[0], 0, 0), in[1], in[3], in[4], in[5], in[6], false);
     const Doubles x = values(in[0]), state = values(in[1]), wi = values(in[3]), wh = values(in[4]), bi = values(in[5]),
                   bh = values(in[6]);
-    const auto of_x = [&](std::size_t row) {
+    const auto from_x = [&](std::size_t row) {
         double sum = bi[row];
         for (std::size_t k = 0; k < 4; ++k) sum += wi[row * 4 + k] * x[k];
         return sum;
     };
-    const auto of_h = [&](std::size_t row, const Doubles& with) {
+    const auto from_h = [&](std::size_t row, const Doubles& with) {
         double sum = bh[row];
         for (std::size_t k = 0; k < 5; ++k) sum += wh[row * 5 + k] * with[k];
         return sum;
     };
     Doubles reset;
-    for (std::size_t k = 0; k < 5; ++k) reset.push_back(logistic(of_x(k) + of_h(k, state)) * state[k]);
-    const double z = logistic(of_x(5) + of_h(5, state)), n = std::tanh(of_x(10) + of_h(10, reset));
+    for (std::size_t k = 0; k < 5; ++k) reset.push_back(logistic(from_x(k) + from_h(k, state)) * state[k]);
+    const double z = logistic(from_x(5) + from_h(5, state)), n = std::tanh(from_x(10) + from_h(10, reset));
     CHECK(values(step)[0] == doctest::Approx((1 - z) * n + z * state[0]).epsilon(1e-5));
 }
 
@@ -334,19 +336,19 @@ TEST_CASE("lstm: projections and peepholes") {
 
 TEST_CASE("recurrent layers: without states and biases, without gradients, and errors") {
     const Size size{3, 2, 4, 5};
-    for (const Which which : kAll) {
-        Tensors in = inputs(which, size, DType::f32);
+    for (const Network network : kAll) {
+        Tensors in = inputs(network, size, DType::f32);
         Tensors zero = in;
         in[1] = in[2] = in[5] = in[6] = Tensor();
         zero[1] = zero[2] = zeros({2, 5});
-        zero[5] = zero[6] = zeros({gates_of(which) * 5});
-        const Tensors got = layer(which, in, {}), wanted = layer(which, zero, {});
-        for (std::size_t i = 0; i < got.size(); ++i) CHECK(difference(got[i], values(wanted[i]), {1e-6, 1e-6}) == "");
+        zero[5] = zero[6] = zeros({gates_of(network) * 5});
+        const Tensors got = layer(network, in, {}), expected = layer(network, zero, {});
+        for (std::size_t i = 0; i < got.size(); ++i) CHECK(difference(got[i], values(expected[i]), {1e-6, 1e-6}) == "");
         const NoGrad no_grad;  // nothing is saved for backward
-        const Tensors plain = layer(which, in, {});
+        const Tensors plain = layer(network, in, {});
         for (std::size_t i = 0; i < got.size(); ++i) CHECK(values(plain[i]) == values(got[i]));
     }
-    const Tensors in = inputs(Which::lstm, size, DType::f32);
+    const Tensors in = inputs(Network::lstm, size, DType::f32);
     CHECK_THROWS_AS(lstm(in[0], {}, in[4], in[4]), ShapeError);
     CHECK_THROWS_AS(lstm(slice(in[0], 0, 0, 0), {}, in[3], in[4]), ShapeError);
     CHECK_THROWS_AS(lstm(in[0], {in[1], in[2].to(DType::bf16)}, in[3], in[4]), TypeError);
@@ -356,6 +358,6 @@ TEST_CASE("recurrent layers: without states and biases, without gradients, and e
                     ShapeError);
     CHECK_THROWS_AS(gru(in[0], {}, in[3], in[4]), ShapeError);
     CHECK_THROWS_AS(rnn_cell(select(in[0], 0, 0), in[1], in[3], in[4]), ShapeError);
-    const Tensors empty = inputs(Which::lstm, {3, 0, 4, 5}, DType::f32);
-    CHECK(layer(Which::lstm, empty, {})[0].shape() == Shape{3, 0, 5});
+    const Tensors empty = inputs(Network::lstm, {3, 0, 4, 5}, DType::f32);
+    CHECK(layer(Network::lstm, empty, {})[0].shape() == Shape{3, 0, 5});
 }

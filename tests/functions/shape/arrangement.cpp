@@ -37,14 +37,14 @@ TEST_CASE("atleast_1d, atleast_2d, atleast_3d: any number of axes") {
 }
 
 TEST_CASE("hstack, vstack, dstack, block_diag: scalars, no elements, several types, errors") {
-    const Tensor one = full({}, 1), row = zeros({3});
-    CHECK(hstack({one, row}).shape() == Shape{4});
+    const Tensor scalar = full({}, 1), row = zeros({3});
+    CHECK(hstack({scalar, row}).shape() == Shape{4});
     CHECK(vstack({row, row}).shape() == Shape{2, 3});
     CHECK(dstack({row, row}).shape() == Shape{1, 3, 2});
-    CHECK(hstack({one, full({}, 2, {DType::i64})}).dtype() == DType::f32);
-    CHECK(values(block_diag({one, Tensor::from<float>({2, 3}, {2})})) == Values{1, 0, 0, 0, 2, 3});
+    CHECK(hstack({scalar, full({}, 2, {DType::i64})}).dtype() == DType::f32);
+    CHECK(values(block_diag({scalar, Tensor::from<float>({2, 3}, {2})})) == Values{1, 0, 0, 0, 2, 3});
     CHECK(block_diag({zeros({0}), zeros({2, 0})}).shape() == Shape{3, 0});
-    CHECK(block_diag({one, full({2, 2}, 2, {widest()})}).dtype() == widest());
+    CHECK(block_diag({scalar, full({2, 2}, 2, {widest()})}).dtype() == widest());
     CHECK_THROWS_WITH_AS((void)hstack({}), "hstack: expected at least one tensor, got none", ValueError);
     CHECK_THROWS_WITH_AS((void)vstack({row, zeros({2})}),
                          "vstack: expected parts that differ along axis 0 only, got [1, 3] and [1, 2]", ShapeError);

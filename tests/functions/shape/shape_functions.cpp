@@ -62,10 +62,10 @@ TEST_CASE("reshape: the same elements, one inferred size") {
 
 TEST_CASE("permute and transpose: reordered axes without moving data") {
     const Tensor x = counted({2, 3, 4});
-    const Tensor turned = permute(x, {2, 0, 1});
-    CHECK(turned.shape() == Shape({4, 2, 3}));
-    CHECK(turned.view().buffer == x.view().buffer);
-    const auto seen = values(turned);
+    const Tensor permuted = permute(x, {2, 0, 1});
+    CHECK(permuted.shape() == Shape({4, 2, 3}));
+    CHECK(permuted.view().buffer == x.view().buffer);
+    const auto seen = values(permuted);
     std::size_t i = 0;
     for_each_index({4, 2, 3}, [&](const Dims& at) {
         CHECK_UNARY(seen[i++] == static_cast<double>(at[1] * 12 + at[2] * 4 + at[0]));
@@ -86,10 +86,13 @@ TEST_CASE("slice: every combination of start, end and step") {
     for (std::int64_t start = -9; start <= 9; ++start)
         for (std::int64_t end = -9; end <= 9; ++end)
             for (std::int64_t step = 1; step <= 3; ++step) {
-                std::vector<double> wanted;
-                const auto place = [](std::int64_t at) { return std::clamp<std::int64_t>(at < 0 ? at + 7 : at, 0, 7); };
-                for (std::int64_t i = place(start); i < place(end); i += step) wanted.push_back(static_cast<double>(i));
-                CHECK_UNARY(values(slice(x, 0, start, end, step)) == wanted);
+                std::vector<double> expected;
+                const auto clamped_index = [](std::int64_t at) {
+                    return std::clamp<std::int64_t>(at < 0 ? at + 7 : at, 0, 7);
+                };
+                for (std::int64_t i = clamped_index(start); i < clamped_index(end); i += step)
+                    expected.push_back(static_cast<double>(i));
+                CHECK_UNARY(values(slice(x, 0, start, end, step)) == expected);
             }
     CHECK(values(slice(counted({3, 4}), 1, 1, 4, 2)) == std::vector<double>{1, 3, 5, 7, 9, 11});
     CHECK(values(slice(counted({3, 4}), -2, 1, 2)) == std::vector<double>{4, 5, 6, 7});
@@ -104,16 +107,17 @@ TEST_CASE("slice: every combination of start, end and step") {
 
 TEST_CASE("expand: repeats axes of size 1 without moving data; the gradient is summed") {
     const Tensor x = counted({3, 1});
-    const Tensor wide = expand(x, {2, 3, 4});
-    CHECK(wide.view().buffer == x.view().buffer);
-    CHECK(values(wide) == std::vector<double>{0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2});
+    const Tensor expanded = expand(x, {2, 3, 4});
+    CHECK(expanded.view().buffer == x.view().buffer);
+    CHECK(values(expanded) ==
+          std::vector<double>{0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2});
     CHECK_THROWS_AS(expand(x, {3, 4, 1}), ShapeError);
     CHECK_THROWS_AS(expand(x, {4, 4}), ShapeError);
     CHECK_THROWS_AS(expand(x, {3}), ShapeError);
     CHECK(check([](const auto& in) { return expand(in[0], {2, 3, 2}); }, {{3, 1}}) == "");
-    Tensor one = tensor({5}, {}).set_requires_grad();
-    expand(one, {2, 3}).backward(ones({2, 3}));
-    CHECK(one.grad().item<float>() == 6);
+    Tensor single = tensor({5}, {}).set_requires_grad();
+    expand(single, {2, 3}).backward(ones({2, 3}));
+    CHECK(single.grad().item<float>() == 6);
 }
 
 TEST_CASE("expand: negative sizes that do not keep an axis are refused") {
@@ -169,9 +173,9 @@ TEST_CASE("shape functions: double backward") {
         Tensor probe = zeros(shape, {DType::f64}).set_requires_grad();
         function(probe).backward(ones(y.shape(), {DType::f64}));
         const auto times = values(probe.grad());
-        std::vector<double> wanted;
-        for (std::size_t i = 0; i < at.size(); ++i) wanted.push_back(6 * weights[i] * at[i] * times[i]);
-        return difference(got, wanted, {.absolute = 1e-12, .relative = 1e-12});
+        std::vector<double> expected;
+        for (std::size_t i = 0; i < at.size(); ++i) expected.push_back(6 * weights[i] * at[i] * times[i]);
+        return difference(got, expected, {.absolute = 1e-12, .relative = 1e-12});
     };
     CHECK(second_order([](const Tensor& x) { return reshape(x, {6}); }, {2, 3}) == "");
     CHECK(second_order([](const Tensor& x) { return permute(x, {1, 0}); }, {2, 3}) == "");

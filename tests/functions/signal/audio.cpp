@@ -66,23 +66,23 @@ TEST_CASE("audio: windows of zero, one and many samples") {
         for (const Tensor& tensor : all(8, true, dtype)) CHECK(tensor.dtype() == dtype);
     // A periodic window is a symmetric one without its last sample; the middle of a symmetric one is 1.
     for (const DType dtype : floats()) {
-        const auto whole = all(33, false, dtype), part = all(32, true, dtype);
-        for (std::size_t i = 0; i < whole.size(); ++i) {
+        const auto all_samples = all(33, false, dtype), part = all(32, true, dtype);
+        for (std::size_t i = 0; i < all_samples.size(); ++i) {
             CAPTURE(i);
-            CHECK(difference(part[i], values(slice(whole[i], 0, 0, 32)), tolerance(dtype, 4)) == "");
-            CHECK(difference(flip(whole[i], {0}), values(whole[i]), tolerance(dtype, 4, 4)) == "");
-            CHECK(values(whole[i])[16] == doctest::Approx(1).epsilon(1e-6));
+            CHECK(difference(part[i], values(slice(all_samples[i], 0, 0, 32)), tolerance(dtype, 4)) == "");
+            CHECK(difference(flip(all_samples[i], {0}), values(all_samples[i]), tolerance(dtype, 4, 4)) == "");
+            CHECK(values(all_samples[i])[16] == doctest::Approx(1).epsilon(1e-6));
         }
     }
     for (const DType dtype : floats())
         for (const double beta : {0.0, 0.5, 5.0, 14.0, 60.0, 300.0}) {
             CAPTURE(beta);
-            Values wanted;
+            Values expected;
             for (int i = 0; i < 41; ++i) {
                 const double x = i / 20.0 - 1;
-                wanted.push_back(bessel(beta * std::sqrt(1 - x * x)) / bessel(beta));
+                expected.push_back(bessel(beta * std::sqrt(1 - x * x)) / bessel(beta));
             }
-            CHECK(difference(kaiser_window(41, false, beta, {dtype}), wanted, tolerance(dtype, 4 + beta, 4)) == "");
+            CHECK(difference(kaiser_window(41, false, beta, {dtype}), expected, tolerance(dtype, 4 + beta, 4)) == "");
         }
     CHECK(message([] { (void)hann_window(-1); }) == "hann_window: expected a length of at least 0, got -1");
     CHECK(message([] { (void)kaiser_window(3, true, -1); }).starts_with("kaiser_window: expected a beta"));
@@ -120,8 +120,8 @@ TEST_CASE("audio: istft inverts stft") {
 
 TEST_CASE("audio: stft refuses inconsistent sizes") {
     const Tensor x = zeros({2, 20});
-    const auto begins = [](const std::function<void()>& call, const std::string& words) {
-        CHECK(message(call).substr(0, words.size()) == words);
+    const auto begins = [](const std::function<void()>& call, const std::string& message_start) {
+        CHECK(message(call).substr(0, message_start.size()) == message_start);
     };
     begins([&] { (void)stft(x, 0); }, "stft: expected an n_fft of at least 1, got 0");
     begins([&] { (void)stft(x, 8, {.hop_length = 0}); }, "stft: expected a hop_length of at least 1, got 0");
@@ -156,7 +156,7 @@ TEST_CASE("audio: cosine transforms of many lengths, and their inverses") {
         for (const char* norm : {"ortho", "backward"}) {
             const Tensor x = random_tensor({4, n}, ++seed), y = fft::dct(x, 1, norm);
             const Values in = values(x);
-            Values wanted;
+            Values expected;
             for (std::int64_t row = 0; row < 4; ++row)
                 for (std::int64_t k = 0; k < n; ++k) {
                     double sum = 0;
@@ -165,9 +165,9 @@ TEST_CASE("audio: cosine transforms of many lengths, and their inverses") {
                                std::cos(std::numbers::pi * static_cast<double>(k * (2 * j + 1)) /
                                         static_cast<double>(2 * n));
                     if (norm[0] == 'o') sum *= std::sqrt((k == 0 ? 0.25 : 0.5) / static_cast<double>(n));
-                    wanted.push_back(sum);
+                    expected.push_back(sum);
                 }
-            CHECK(difference(y, wanted, tolerance(DType::f32, static_cast<double>(n), 4)) == "");
+            CHECK(difference(y, expected, tolerance(DType::f32, static_cast<double>(n), 4)) == "");
             CHECK(difference(fft::idct(y, 1, norm), in, {3e-6}) == "");
         }
     }
@@ -185,16 +185,16 @@ TEST_CASE("audio: mel filters with both scales and norms") {
             const auto hz_of = [&](double mel) {
                 return slaney ? hz_of_slaney(mel) : 700 * (std::pow(10, mel / 2595) - 1);
             };
-            Values points, wanted;
+            Values points, expected;
             for (int i = 0; i < n_mels + 2; ++i)
                 points.push_back(
                     hz_of(mel_of(low) + (mel_of(high) - mel_of(low)) * i / static_cast<double>(n_mels + 1)));
             for (std::int64_t k = 0; k < frequencies; ++k)
                 for (std::size_t i = 0; i < static_cast<std::size_t>(n_mels); ++i) {
                     const double f = 4000 * static_cast<double>(k) / static_cast<double>(frequencies - 1);
-                    const double one = std::min((f - points[i]) / (points[i + 1] - points[i]),
-                                                (points[i + 2] - f) / (points[i + 2] - points[i + 1]));
-                    wanted.push_back(std::max(0.0, one) * (area ? 2 / (points[i + 2] - points[i]) : 1));
+                    const double weight = std::min((f - points[i]) / (points[i + 1] - points[i]),
+                                                   (points[i + 2] - f) / (points[i + 2] - points[i + 1]));
+                    expected.push_back(std::max(0.0, weight) * (area ? 2 / (points[i + 2] - points[i]) : 1));
                 }
             const Tensor bank =
                 audio::mel_filter_bank(frequencies, n_mels, 8000,
@@ -202,7 +202,7 @@ TEST_CASE("audio: mel filters with both scales and norms") {
                                         .f_max = high,
                                         .norm = area ? audio::MelNorm::slaney : audio::MelNorm::none,
                                         .mel_scale = slaney ? audio::MelScale::slaney : audio::MelScale::htk});
-            CHECK(difference(bank, wanted, {area ? 1e-7 : 3e-5}) == "");
+            CHECK(difference(bank, expected, {area ? 1e-7 : 3e-5}) == "");
         }
 }
 
@@ -213,21 +213,22 @@ TEST_CASE("audio: spectrograms of several channels, with torchaudio's defaults")
     CHECK(audio::mel_spectrogram(x).shape() == Shape{2, 3, 128, 6});
     CHECK(audio::mfcc(x).shape() == Shape{2, 3, 40, 6});
     // Decibels are cut 80 below the maximum over all channels of a signal, then transformed.
-    const Tensor quiet = x * reshape(Tensor::from<float>({1, 1e-3F, 1e-7F}, {3}), {3, 1});
-    const Tensor db = audio::amplitude_to_db(audio::mel_spectrogram(quiet), {.top_db = 80});
-    const Values mels = values(audio::mel_spectrogram(quiet)), got = values(db);
+    const Tensor attenuated = x * reshape(Tensor::from<float>({1, 1e-3F, 1e-7F}, {3}), {3, 1});
+    const Tensor db = audio::amplitude_to_db(audio::mel_spectrogram(attenuated), {.top_db = 80});
+    const Values mels = values(audio::mel_spectrogram(attenuated)), got = values(db);
     for (std::size_t signal = 0; signal < 2; ++signal) {
-        const std::size_t each = mels.size() / 2;
-        double most = -1e9;
-        for (std::size_t i = 0; i < each; ++i)
-            most = std::max(most, 10 * std::log10(std::max(1e-10, mels[signal * each + i])));
-        for (std::size_t i = 0; i < each; i += 37)
-            CHECK(got[signal * each + i] ==
-                  doctest::Approx(std::max(10 * std::log10(std::max(1e-10, mels[signal * each + i])), most - 80))
+        const std::size_t mels_per_channel = mels.size() / 2;
+        double loudest = -1e9;
+        for (std::size_t i = 0; i < mels_per_channel; ++i)
+            loudest = std::max(loudest, 10 * std::log10(std::max(1e-10, mels[signal * mels_per_channel + i])));
+        for (std::size_t i = 0; i < mels_per_channel; i += 37)
+            CHECK(got[signal * mels_per_channel + i] ==
+                  doctest::Approx(
+                      std::max(10 * std::log10(std::max(1e-10, mels[signal * mels_per_channel + i])), loudest - 80))
                       .epsilon(1e-4));
     }
-    const Tensor wanted = slice(fft::dct(db, 2, "ortho"), 2, 0, 40);
-    CHECK(difference(audio::mfcc(quiet), values(wanted), {2e-3, 1e-4}) == "");
+    const Tensor expected = slice(fft::dct(db, 2, "ortho"), 2, 0, 40);
+    CHECK(difference(audio::mfcc(attenuated), values(expected), {2e-3, 1e-4}) == "");
 }
 
 TEST_CASE("audio: layers have windows and filters with torchaudio's names, and are capture-safe") {
@@ -245,7 +246,7 @@ TEST_CASE("audio: layers have windows and filters with torchaudio's names, and a
     CHECK(difference(scale(audio::spectrogram(x, {.n_fft = 64})), values(mel(x)), {1e-3, 1e-4}) == "");
     auto step = capture([&](const std::vector<Tensor>& in) { return std::vector{mfcc(in[0])}; });
     for (std::uint64_t seed = 1; seed <= 3; ++seed) {
-        const Tensor one = random_tensor({2, 600}, seed);
-        CHECK(values(step({one})[0]) == values(mfcc(one)));
+        const Tensor sound = random_tensor({2, 600}, seed);
+        CHECK(values(step({sound})[0]) == values(mfcc(sound)));
     }
 }

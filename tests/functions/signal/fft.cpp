@@ -32,11 +32,11 @@ using Exact = std::complex<long double>;
 
 /// exp(-2 pi i t / n).
 std::vector<Exact> circle(std::int64_t n) {
-    std::vector<Exact> all;
+    std::vector<Exact> total_energy;
     for (std::int64_t t = 0; t < n; ++t)
-        all.push_back(std::polar(
+        total_energy.push_back(std::polar(
             1.0L, -2 * std::numbers::pi_v<long double> * static_cast<long double>(t) / static_cast<long double>(n)));
-    return all;
+    return total_energy;
 }
 
 /// The numbers of a line of pairs (outer, n, inner, 2).
@@ -54,7 +54,7 @@ double error_of(const Line& x, const Line& got, bool inverse) {
     const auto n = static_cast<std::int64_t>(x.size());
     const std::vector<Exact> factors = circle(n);
     const std::int64_t step = n <= 700 ? 1 : n / 7 + 1;
-    long double wrong = 0, all = 0;
+    long double error_energy = 0, total_energy = 0;
     for (std::int64_t k = 0; k < n; k += step) {
         Exact sum;
         std::int64_t t = 0;
@@ -64,10 +64,10 @@ double error_of(const Line& x, const Line& got, bool inverse) {
             t += k;
             if (t >= n) t -= n;
         }
-        wrong += std::norm(sum - Exact(got[static_cast<std::size_t>(k)]));
-        all += std::norm(sum);
+        error_energy += std::norm(sum - Exact(got[static_cast<std::size_t>(k)]));
+        total_energy += std::norm(sum);
     }
-    return static_cast<double>(std::sqrt(wrong / all));
+    return static_cast<double>(std::sqrt(error_energy / total_energy));
 }
 
 /// Error bound from the number of passes; non-smooth lengths use two longer transforms.
@@ -78,12 +78,12 @@ double allowed(DType dtype, std::int64_t n) {
 
 std::vector<std::int64_t> lengths() {
     if (small_cases()) return {1, 2, 6, 7, 11, 16, 35, 64};
-    std::vector<std::int64_t> all;
-    for (std::int64_t n = 1; n <= 64; ++n) all.push_back(n);
+    std::vector<std::int64_t> total_energy;
+    for (std::int64_t n = 1; n <= 64; ++n) total_energy.push_back(n);
     for (const std::int64_t n :
          {81, 97, 100, 121, 127, 128, 143, 210, 243, 251, 256, 272, 320, 343, 360, 512, 625, 630})
-        all.push_back(n);
-    return all;
+        total_energy.push_back(n);
+    return total_energy;
 }
 
 /// Algorithms for long transforms: vectors along a row, passes over memory, convolutions.
@@ -212,18 +212,18 @@ TEST_CASE("fft: a real transform is half of the complex one") {
                 CAPTURE(n);
                 const std::int64_t rows = n % 3 == 0 ? 18 : n % 3 == 1 ? 3 : 1;
                 const Tensor x = random_tensor({rows, n}, ++seed, dtype), y = fft::rfft(x);
-                const Tensor whole = fft::fft(complex(x, zeros_like(x)));
+                const Tensor spectrum = fft::fft(complex(x, zeros_like(x)));
                 CHECK(y.shape() == Shape{rows, n / 2 + 1, 2});
                 const double scale = std::sqrt(static_cast<double>(n)) * 3;
                 const Tolerance close{.absolute = scale * allowed(dtype, n)};
-                CHECK(difference(y, values(slice(whole, 1, 0, n / 2 + 1)), close) == "");
+                CHECK(difference(y, values(slice(spectrum, 1, 0, n / 2 + 1)), close) == "");
                 CHECK(difference(fft::irfft(y, n), values(x), {.absolute = 3 * allowed(dtype, n)}) == "");
                 // Imaginary parts that no real signal has are ignored.
                 const Tensor k = reshape(arange(0, n / 2 + 1, 1, {dtype}), {n / 2 + 1, 1});
                 const Tensor edge = (k == 0) | (k * 2 == static_cast<double>(n));
-                const Tensor odd =
+                const Tensor odd_length =
                     y + where(edge, complex(zeros({rows, n / 2 + 1}, {dtype}), ones({rows, n / 2 + 1}, {dtype})), 0);
-                CHECK(difference(fft::irfft(odd, n), values(x), {.absolute = 3 * allowed(dtype, n)}) == "");
+                CHECK(difference(fft::irfft(odd_length, n), values(x), {.absolute = 3 * allowed(dtype, n)}) == "");
             }
     }
 }
@@ -239,14 +239,15 @@ TEST_CASE("fft: gradients of long transforms are transforms") {
             fft::fft(x).backward(g);
             CHECK(difference(x.grad(), values(fft::ifft(g, -1, -1, "forward")), {1e-5, 1e-5}) == "");
             // Real transforms of rows and their inverses, as matrices on both sides.
-            Tensor real = random_tensor({2, n}, 3).set_requires_grad(), half = random_tensor({2, n / 2 + 1, 2}, 4);
+            Tensor real = random_tensor({2, n}, 3).set_requires_grad(),
+                   half_spectrum = random_tensor({2, n / 2 + 1, 2}, 4);
             const Tensor other = random_tensor({2, n / 2 + 1, 2}, 5), back = random_tensor({2, n}, 6);
             fft::rfft(real).backward(other);
             CHECK(sum(real.grad() * back).item<float>() ==
                   doctest::Approx(sum(fft::rfft(back) * other).item<float>()).epsilon(1e-3));
-            half.set_requires_grad();
-            fft::irfft(half, n).backward(back);
-            CHECK(sum(half.grad() * other).item<float>() ==
+            half_spectrum.set_requires_grad();
+            fft::irfft(half_spectrum, n).backward(back);
+            CHECK(sum(half_spectrum.grad() * other).item<float>() ==
                   doctest::Approx(sum(fft::irfft(other, n) * back).item<float>()).epsilon(1e-3));
         }
     }
@@ -256,16 +257,16 @@ TEST_CASE("fft: f16 and bf16 are computed in f32") {
     for (const KernelStyle style : kernel_styles()) {
         const ops::KernelStyleScope scope(style);
         for (const DType dtype : {DType::f16, DType::bf16}) {
-            const Tensor x = random_tensor({3, 48, 2}, 1, dtype), wide = x.to(DType::f32);
+            const Tensor x = random_tensor({3, 48, 2}, 1, dtype), upcast = x.to(DType::f32);
             const Tensor y = fft::fft(x);
             CHECK(y.dtype() == dtype);
-            CHECK(difference(y, values(fft::fft(wide).to(dtype)), {}) == "");
+            CHECK(difference(y, values(fft::fft(upcast).to(dtype)), {}) == "");
             const Tensor real = random_tensor({3, 48}, 2, dtype);
             CHECK(difference(fft::rfft(real), values(fft::rfft(real.to(DType::f32)).to(dtype)), {}) == "");
         }
     }
-    const Tensor whole = Tensor::from<std::int32_t>({1, 2, 3, 4}, {4});
-    CHECK(difference(fft::rfft(whole), {10, 0, -2, 2, -2, 0}, {1e-6}) == "");
+    const Tensor integers = Tensor::from<std::int32_t>({1, 2, 3, 4}, {4});
+    CHECK(difference(fft::rfft(integers), {10, 0, -2, 2, -2, 0}, {1e-6}) == "");
 }
 
 TEST_CASE("fft: no rows, and a single number") {
@@ -288,9 +289,9 @@ TEST_CASE("fft: captured and replayed, with tables created during the capture") 
             auto step = capture(call);
             for (std::uint64_t seed = 1; seed <= 3; ++seed) {
                 const Tensor a = random_tensor({3, n}, seed), b = random_tensor({2, n, 2}, seed + 10);
-                const std::vector<Tensor> got = step({a, b}), wanted = call({a, b});
-                CHECK(values(got[0]) == values(wanted[0]));
-                CHECK(values(got[1]) == values(wanted[1]));
+                const std::vector<Tensor> got = step({a, b}), expected = call({a, b});
+                CHECK(values(got[0]) == values(expected[0]));
+                CHECK(values(got[1]) == values(expected[1]));
             }
         }
     }
@@ -298,8 +299,8 @@ TEST_CASE("fft: captured and replayed, with tables created during the capture") 
 
 TEST_CASE("fft: error messages") {
     const Tensor x = zeros({3, 8, 2}), real = zeros({3, 8});
-    const auto begins = [&](const std::function<void()>& call, const std::string& words) {
-        CHECK(message(call).substr(0, words.size()) == words);
+    const auto begins = [&](const std::function<void()>& call, const std::string& message_start) {
+        CHECK(message(call).substr(0, message_start.size()) == message_start);
     };
     begins([&] { (void)fft::fft(real); },
            "fft::fft: expected x of complex numbers, as pairs along a last axis of 2, got [3, 8]");

@@ -27,12 +27,13 @@ using Values = std::vector<double>;
 /// NaN is the largest.
 bool comes_before(double a, double b) { return std::isnan(b) ? !std::isnan(a) : a < b; }
 
-Values searched(const Values& rows, std::int64_t n, const Values& wanted, std::int64_t each, bool shared, bool right) {
+Values search_reference(const Values& rows, std::int64_t n, const Values& queries, std::int64_t queries_per_row,
+                        bool shared, bool right) {
     Values out;
-    for (std::size_t i = 0; i < wanted.size(); ++i) {
-        const double* from = rows.data() + (shared ? 0 : static_cast<std::int64_t>(i) / each * n);
-        const double* found = right ? std::upper_bound(from, from + n, wanted[i], comes_before)
-                                    : std::lower_bound(from, from + n, wanted[i], comes_before);
+    for (std::size_t i = 0; i < queries.size(); ++i) {
+        const double* from = rows.data() + (shared ? 0 : static_cast<std::int64_t>(i) / queries_per_row * n);
+        const double* found = right ? std::upper_bound(from, from + n, queries[i], comes_before)
+                                    : std::lower_bound(from, from + n, queries[i], comes_before);
         out.push_back(static_cast<double>(found - from));
     }
     return out;
@@ -54,12 +55,12 @@ TEST_CASE("searchsorted: all types, separate rows and one shared row") {
                     CAPTURE(n);
                     CAPTURE(rows);
                     // A third as many distinct numbers as elements: ties.
-                    const auto most = static_cast<std::uint64_t>(std::min<std::int64_t>(100, n / 3 + 2));
-                    const auto draw = [&](std::int64_t count, bool few) {
+                    const auto max_value = static_cast<std::uint64_t>(std::min<std::int64_t>(100, n / 3 + 2));
+                    const auto draw = [&](std::int64_t count, bool with_special_values) {
                         Values all;
                         for (std::int64_t i = 0; i < count; ++i) {
-                            all.push_back(static_cast<double>(engine() % most + 1));
-                            if (is_floating(dtype) && few && engine() % 9 == 0)
+                            all.push_back(static_cast<double>(engine() % max_value + 1));
+                            if (is_floating(dtype) && with_special_values && engine() % 9 == 0)
                                 all.back() = std::array{inf, -inf, std::nan("")}[engine() % 3];
                         }
                         return all;
@@ -67,14 +68,15 @@ TEST_CASE("searchsorted: all types, separate rows and one shared row") {
                     Values table = draw(rows * n, true);
                     for (std::int64_t row = 0; row < rows; ++row)
                         std::sort(table.begin() + row * n, table.begin() + (row + 1) * n, comes_before);
-                    Values wanted = draw(rows * 37, true);
-                    wanted[1] = 0, wanted[2] = 101;  // before all, after all numbers
-                    const Tensor sorted = tensor(table, {rows, n}, dtype), x = tensor(wanted, {rows, 37}, dtype);
+                    Values queries = draw(rows * 37, true);
+                    queries[1] = 0, queries[2] = 101;  // before all, after all numbers
+                    const Tensor sorted = tensor(table, {rows, n}, dtype), x = tensor(queries, {rows, 37}, dtype);
                     for (const bool right : {false, true}) {
                         CAPTURE(right);
-                        CHECK(values(searchsorted(sorted, x, right)) == searched(table, n, wanted, 37, false, right));
+                        CHECK(values(searchsorted(sorted, x, right)) ==
+                              search_reference(table, n, queries, 37, false, right));
                         const Tensor first = select(sorted, 0, 0);
-                        const Values one_for_all = searched(table, n, wanted, 37, true, right);
+                        const Values one_for_all = search_reference(table, n, queries, 37, true, right);
                         CHECK(values(searchsorted(first, x, right)) == one_for_all);
                         CHECK(values(bucketize(x, first, right)) == one_for_all);
                     }

@@ -23,78 +23,78 @@ namespace {
 using Values = std::vector<double>;
 
 /// Values of the type, with some duplicates.
-Values numbers(DType dtype, std::int64_t count, std::uint64_t seed) {
+Values random_column(DType dtype, std::int64_t count, std::uint64_t seed) {
     std::mt19937_64 engine(seed);
     Values out;
     for (std::int64_t i = 0; i < count; ++i) {
         const auto bits = static_cast<std::int64_t>(engine() >> 12);
-        double one = 0;
+        double value = 0;
         switch (dtype) {
             case DType::boolean:
-                one = static_cast<double>(bits % 2);
+                value = static_cast<double>(bits % 2);
                 break;
             case DType::u8:
-                one = static_cast<double>(bits % 256);
+                value = static_cast<double>(bits % 256);
                 break;
             case DType::i8:
-                one = static_cast<double>(bits % 256 - 128);
+                value = static_cast<double>(bits % 256 - 128);
                 break;
             case DType::u16:
-                one = static_cast<double>(bits % 65536);
+                value = static_cast<double>(bits % 65536);
                 break;
             case DType::i16:
-                one = static_cast<double>(bits % 65536 - 32768);
+                value = static_cast<double>(bits % 65536 - 32768);
                 break;
             case DType::u32:
-                one = static_cast<double>(bits % (std::int64_t{1} << 32));
+                value = static_cast<double>(bits % (std::int64_t{1} << 32));
                 break;
             case DType::i32:
-                one = static_cast<double>(bits % (std::int64_t{1} << 32) - (std::int64_t{1} << 31));
+                value = static_cast<double>(bits % (std::int64_t{1} << 32) - (std::int64_t{1} << 31));
                 break;
             case DType::u64:
-                one = static_cast<double>(bits);
+                value = static_cast<double>(bits);
                 break;
             case DType::i64:
-                one = static_cast<double>(bits - (std::int64_t{1} << 51));
+                value = static_cast<double>(bits - (std::int64_t{1} << 51));
                 break;
             case DType::f16:
             case DType::bf16:
-                one = static_cast<double>(bits % 256 - 128) / 16;
+                value = static_cast<double>(bits % 256 - 128) / 16;
                 break;
             default:
                 // All magnitudes, both signs; every eighth from a small set with both zeros, infinities and NaN.
-                one = std::ldexp(static_cast<double>(bits % 1000000 - 500000), static_cast<int>(bits % 40) - 30);
-                one = static_cast<float>(one);
+                value = std::ldexp(static_cast<double>(bits % 1000000 - 500000), static_cast<int>(bits % 40) - 30);
+                value = static_cast<float>(value);
                 if (bits % 8 == 0) {
                     constexpr double inf = std::numeric_limits<double>::infinity();
-                    const double few[] = {0.0, -0.0, inf, -inf, NAN, -NAN, 1.0, -1.0};
-                    one = few[static_cast<std::size_t>(bits / 8 % 8)];
+                    const double special_values[] = {0.0, -0.0, inf, -inf, NAN, -NAN, 1.0, -1.0};
+                    value = special_values[static_cast<std::size_t>(bits / 8 % 8)];
                 }
         }
-        out.push_back(one);
+        out.push_back(value);
     }
     return out;
 }
 
-void check(DType dtype, std::int64_t rows, std::int64_t n, std::int64_t k, bool falling, const Values& all) {
+void check(DType dtype, std::int64_t rows, std::int64_t n, std::int64_t k, bool descending, const Values& all) {
     CAPTURE(name_of(dtype));
     CAPTURE(rows);
     CAPTURE(n);
     CAPTURE(k);
-    CAPTURE(falling);
+    CAPTURE(descending);
     const Tensor x = tensor(all, {rows, n}, dtype);
-    Values wanted, places;
+    Values expected, places;
     for (std::int64_t row = 0; row < rows; ++row) {
-        const double* own = all.data() + row * n;
+        const double* row_values = all.data() + row * n;
         std::vector<std::int64_t> order(static_cast<std::size_t>(n));
         std::iota(order.begin(), order.end(), 0);
         const auto less = [](double a, double b) { return std::isnan(b) ? !std::isnan(a) : a < b; };
         std::ranges::stable_sort(order, [&](std::int64_t a, std::int64_t b) {
-            return falling ? less(own[b], own[a]) : less(own[a], own[b]);
+            return descending ? less(row_values[b], row_values[a]) : less(row_values[a], row_values[b]);
         });
         for (std::int64_t i = 0; i < k; ++i) {
             places.push_back(static_cast<double>(order[static_cast<std::size_t>(i)]));
-            wanted.push_back(own[order[static_cast<std::size_t>(i)]]);
+            expected.push_back(row_values[order[static_cast<std::size_t>(i)]]);
         }
     }
     const auto same = [](const Values& a, const Values& b) {
@@ -104,15 +104,15 @@ void check(DType dtype, std::int64_t rows, std::int64_t n, std::int64_t k, bool 
     };
     Tensor found, from;
     if (k == n) {
-        const Sorted both = sort(x, -1, falling);
+        const Sorted both = sort(x, -1, descending);
         found = both.values, from = both.indices;
-        CHECK(values(argsort(x, -1, falling)) == places);
+        CHECK(values(argsort(x, -1, descending)) == places);
     } else {
-        const TopK both = topk(x, k, -1, falling);
+        const TopK both = topk(x, k, -1, descending);
         found = both.values, from = both.indices;
     }
     CHECK(found.dtype() == dtype);
-    CHECK(same(values(found), wanted));
+    CHECK(same(values(found), expected));
     CHECK(values(from) == places);
 }
 
@@ -126,8 +126,8 @@ TEST_CASE("sort: all types, in both orders, in both kernel styles") {
         for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i8, DType::u8, DType::i16,
                                   DType::u16, DType::i32, DType::u32, DType::i64, DType::u64, DType::boolean}) {
             if (dtype == DType::f64 && !device().info().fp64) continue;
-            for (const bool falling : {false, true})
-                check(dtype, 3, 700, 700, falling, numbers(dtype, 3 * 700, ++seed));
+            for (const bool descending : {false, true})
+                check(dtype, 3, 700, 700, descending, random_column(dtype, 3 * 700, ++seed));
         }
     }
 }
@@ -149,8 +149,8 @@ TEST_CASE("sort: numbers with common digits, in some rows or in all") {
         CAPTURE(style == KernelStyle::simd);
         for (const DType dtype : {DType::i32, DType::u32, DType::i64, DType::u64, DType::f32, DType::f64}) {
             if (dtype == DType::f64 && !device().info().fp64) continue;
-            for (const bool falling : {false, true})
-                check(dtype, static_cast<std::int64_t>(rows.size()), n, n, falling, all);
+            for (const bool descending : {false, true})
+                check(dtype, static_cast<std::int64_t>(rows.size()), n, n, descending, all);
         }
     }
 }
@@ -163,11 +163,11 @@ TEST_CASE("sort: rows of many sizes, and topk of them") {
         for (const std::int64_t n : {1, 2, 127, 128, 129, 511, 512, 513, 2048, 2049, 9001}) {
             if (small_cases() && n > 600) continue;
             for (const std::int64_t rows : {1, 2, 5})
-                check(DType::f32, rows, n, n, rows == 2, numbers(DType::f32, rows * n, ++seed));
+                check(DType::f32, rows, n, n, rows == 2, random_column(DType::f32, rows * n, ++seed));
         }
         for (const std::int64_t k : {1, 17, 100, 599})
-            check(DType::f32, 2, 600, k, k == 17, numbers(DType::f32, 1200, ++seed));
-        check(DType::i64, 1, 600, 300, true, numbers(DType::i64, 600, ++seed));
-        if (!small_cases()) check(DType::f32, 1, 70001, 70001, false, numbers(DType::f32, 70001, ++seed));
+            check(DType::f32, 2, 600, k, k == 17, random_column(DType::f32, 1200, ++seed));
+        check(DType::i64, 1, 600, 300, true, random_column(DType::i64, 600, ++seed));
+        if (!small_cases()) check(DType::f32, 1, 70001, 70001, false, random_column(DType::f32, 70001, ++seed));
     }
 }

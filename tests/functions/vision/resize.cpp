@@ -43,7 +43,7 @@ Outcome outcome(const Tensor& x, const std::function<Tensor(const Tensor&)>& cal
 
 /// Compares kernels of both styles with the decomposition.
 void check_kernels(const Tensor& x, const std::function<Tensor(const Tensor&)>& call, double terms) {
-    const Outcome wanted = [&] {
+    const Outcome expected = [&] {
         const detail::DecompositionScope decomposed;
         return outcome(x, call);
     }();
@@ -52,13 +52,13 @@ void check_kernels(const Tensor& x, const std::function<Tensor(const Tensor&)>& 
         const ops::KernelStyleScope scope(style);
         CAPTURE(static_cast<int>(style));
         const Outcome got = outcome(x, call);
-        CHECK(difference(got.y, wanted.y, allowed) == "");
-        CHECK(difference(got.dx, wanted.dx, allowed) == "");
-        CHECK(difference(got.ddx, wanted.ddx, allowed) == "");
+        CHECK(difference(got.y, expected.y, allowed) == "");
+        CHECK(difference(got.dx, expected.dx, allowed) == "");
+        CHECK(difference(got.ddx, expected.ddx, allowed) == "");
     }
 }
 
-std::string complaint(const std::function<void()>& call) {
+std::string error_of(const std::function<void()>& call) {
     try {
         call();
     } catch (const Error& error) {
@@ -67,7 +67,7 @@ std::string complaint(const std::function<void()>& call) {
     return "no error";
 }
 
-bool begins(const std::string& text, const std::string& with) { return text.starts_with(with); }
+bool begins(const std::string& text, const std::string& prefix) { return text.starts_with(prefix); }
 
 }  // namespace
 
@@ -100,10 +100,10 @@ TEST_CASE("interpolate: values of all modes and sizes, in both kernel styles") {
         CAPTURE(i);
         for (const DType dtype : floats()) {
             const Tensor x = random_tensor(shape, 3, dtype);
-            const Values wanted = catalogue::interpolate_case(shape, options).reference({values(x)}, dtype);
+            const Values expected = catalogue::interpolate_case(shape, options).reference({values(x)}, dtype);
             for (const KernelStyle style : kernel_styles()) {
                 const ops::KernelStyleScope scope(style);
-                CHECK(difference(interpolate(x, options), wanted, tolerance(dtype, 40, 4)) == "");
+                CHECK(difference(interpolate(x, options), expected, tolerance(dtype, 40, 4)) == "");
             }
             if (i % 3 == 0)
                 check_kernels(
@@ -136,10 +136,10 @@ TEST_CASE("resize: all coordinate modes, roundings, scales and sizes") {
                     CAPTURE(variant);
                     CAPTURE(name_of(dtype));
                     const Tensor x = random_tensor(shape, 5, dtype);
-                    const Values wanted = catalogue::resized(values(x), shape, options);
+                    const Values expected = catalogue::resize_reference(values(x), shape, options);
                     for (const KernelStyle style : kernel_styles()) {
                         const ops::KernelStyleScope scope(style);
-                        CHECK(difference(resize(x, options), wanted, tolerance(dtype, 60, 8)) == "");
+                        CHECK(difference(resize(x, options), expected, tolerance(dtype, 60, 8)) == "");
                     }
                     if (variant == 3)
                         check_kernels(
@@ -192,10 +192,10 @@ TEST_CASE("resize: a NaN pixel affects only the outputs in which it has a weight
 TEST_CASE("interpolate: integers, f16 and bf16, empty batches, and views") {
     const Tensor x = (random_tensor({1, 2, 5, 4}, 3, DType::f32, 0, 255));
     for (const DType dtype : {DType::u8, DType::i32, DType::i64, DType::i8}) {
-        const Tensor whole = x.to(DType::i32).to(dtype);
-        const Tensor y = interpolate(whole, {.size = {3, 9}});
+        const Tensor integral = x.to(DType::i32).to(dtype);
+        const Tensor y = interpolate(integral, {.size = {3, 9}});
         CHECK(y.dtype() == dtype);
-        CHECK(values(y) == values(interpolate(whole.to(DType::f32), {.size = {3, 9}})));
+        CHECK(values(y) == values(interpolate(integral.to(DType::f32), {.size = {3, 9}})));
     }
     const Tensor bytes = x.to(DType::u8);
     // Rounded after each axis.
@@ -248,7 +248,7 @@ TEST_CASE("grid_sample: kernels match the decomposition, rows of few and many pi
                 const GridSampleOptions options{.mode = mode};
                 Tensor image = random_tensor(x, 1, dtype).set_requires_grad(),
                        at = random_tensor(grid, 2, dtype, -1.3, 1.3).set_requires_grad();
-                const Values wanted = catalogue::grid_sampled({values(image), values(at)}, x, grid, options);
+                const Values expected = catalogue::grid_sample_reference({values(image), values(at)}, x, grid, options);
                 const auto run = [&] {
                     const Tensor y = grid_sample(image, at, options);
                     const auto both =
@@ -262,7 +262,7 @@ TEST_CASE("grid_sample: kernels match the decomposition, rows of few and many pi
                 for (const KernelStyle style : kernel_styles()) {
                     const ops::KernelStyleScope scope(style);
                     const auto got = run();
-                    CHECK(difference(got[0], wanted, tolerance(dtype, 40, 8)) == "");
+                    CHECK(difference(got[0], expected, tolerance(dtype, 40, 8)) == "");
                     for (std::size_t i = 1; i < 3; ++i)
                         CHECK(difference(got[i], decomposed[i],
                                          tolerance(dtype, 40.0 * static_cast<double>(channels), 8)) == "");
@@ -271,9 +271,9 @@ TEST_CASE("grid_sample: kernels match the decomposition, rows of few and many pi
 }
 
 TEST_CASE("resize: errors name the called function") {
-    const Tensor x = zeros({1, 2, 4, 5}), line = zeros({1, 2, 4}), whole = zeros({1, 2, 4, 5}, {DType::i32});
+    const Tensor x = zeros({1, 2, 4, 5}), line = zeros({1, 2, 4}), integers = zeros({1, 2, 4, 5}, {DType::i32});
     const auto interpolated = [&](const Tensor& in, const InterpolateOptions& options) {
-        return complaint([&] { interpolate(in, options); });
+        return error_of([&] { interpolate(in, options); });
     };
     for (const auto& [in, options] : std::vector<std::pair<Tensor, InterpolateOptions>>{
              {x, {}},
@@ -291,7 +291,7 @@ TEST_CASE("resize: errors name the called function") {
              {x, {.size = 3, .align_corners = true}},
              {x, {.size = 3, .recompute_scale_factor = true}},
              {line, {.size = 3, .mode = "linear", .antialias = true}},
-             {whole, {.size = 3, .mode = "bilinear"}},
+             {integers, {.size = 3, .mode = "bilinear"}},
              {zeros({1, 2, 0, 5}), {.size = 3}},
              {zeros({1, 2, 4, 5}, {DType::boolean}), {.size = 3}}})
         CHECK(begins(interpolated(in, options), "interpolate: "));
@@ -300,10 +300,10 @@ TEST_CASE("resize: errors name the called function") {
           ResizeOptions{.sizes = {3, 3}, .axes = {1, -3}}, ResizeOptions{.sizes = {3}, .axes = {4}},
           ResizeOptions{.scales = {0}, .axes = {1}}, ResizeOptions{.sizes = {-1}, .axes = {1}},
           ResizeOptions{.sizes = {3}, .axes = {1}, .coordinates = ResizeCoordinates::tf_crop_and_resize}})
-        CHECK(begins(complaint([&] { resize(x, options); }), "resize: "));
-    CHECK(begins(complaint([&] { resize(whole, {.sizes = {3}, .axes = {1}, .mode = ResizeMode::cubic}); }),
+        CHECK(begins(error_of([&] { resize(x, options); }), "resize: "));
+    CHECK(begins(error_of([&] { resize(integers, {.sizes = {3}, .axes = {1}, .mode = ResizeMode::cubic}); }),
                  "resize: expected x of f32"));
-    CHECK(begins(complaint([&] { resize(zeros({2, 0}), {.sizes = {2, 2}}); }), "resize: expected sizes"));
+    CHECK(begins(error_of([&] { resize(zeros({2, 0}), {.sizes = {2, 2}}); }), "resize: expected sizes"));
     const Tensor grid = zeros({1, 3, 3, 2});
     for (const auto& call : std::vector<std::function<void()>>{
              [&] { grid_sample(x, grid, {.mode = "cubic"}); }, [&] { grid_sample(x, grid, {.padding_mode = "wrap"}); },
@@ -316,11 +316,11 @@ TEST_CASE("resize: errors name the called function") {
              [&] {
                  grid_sample(line, zeros({1, 3, 1}));
              },
-             [&] { grid_sample(x, grid.to(DType::f16)); }, [&] { grid_sample(whole, grid); },
+             [&] { grid_sample(x, grid.to(DType::f16)); }, [&] { grid_sample(integers, grid); },
              [&] {
                  grid_sample(zeros({1, 2, 0, 3}), grid);
              }})
-        CHECK(begins(complaint(call), "grid_sample: expected"));
+        CHECK(begins(error_of(call), "grid_sample: expected"));
     for (const auto& call :
          std::vector<std::function<void()>>{[&] {
                                                 affine_grid(zeros({1, 2, 3}), {1, 3, 4});
@@ -337,5 +337,5 @@ TEST_CASE("resize: errors name the called function") {
                                             [&] {
                                                 affine_grid(zeros({1, 2, 3}, {DType::i64}), {1, 3, 4, 5});
                                             }})
-        CHECK(begins(complaint(call), "affine_grid: expected"));
+        CHECK(begins(error_of(call), "affine_grid: expected"));
 }

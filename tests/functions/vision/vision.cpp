@@ -31,7 +31,7 @@ Tensor some_boxes(std::int64_t count, double h, double w, DType dtype) {
     return concat({first, first + size}, 1);
 }
 
-std::string complaint(const std::function<void()>& call) {
+std::string error_of(const std::function<void()>& call) {
     try {
         call();
     } catch (const Error& error) {
@@ -47,11 +47,12 @@ TEST_CASE("roi_align and roi_pool: boxes within, around and outside of images, i
     for (const DType dtype : floats()) {
         const Tensor x = random_tensor({3, 2, h, w}, 1, dtype), boxes = some_boxes(12, h, w, dtype);
         const Tensor images = (arange(0, 12, 1, {DType::i64}) * 5) % 3;
-        const Values plain = values(x), corners = values(boxes), of = values(images);
-        const auto expected = [&](Size2 bins, const auto& bin) {
+        const Values plain = values(x), corners = values(boxes), image_indices = values(images);
+        const auto pooled = [&](Size2 bins, const auto& bin) {
             return catalogue::table({12, 2, bins[0], bins[1]}, [&](const Dims& at) {
                 const auto k = static_cast<std::size_t>(at[0]);
-                const auto plane = static_cast<std::size_t>((static_cast<std::int64_t>(of[k]) * 2 + at[1]) * h * w);
+                const auto plane =
+                    static_cast<std::size_t>((static_cast<std::int64_t>(image_indices[k]) * 2 + at[1]) * h * w);
                 return bin(&plain[plane], &corners[4 * k], at[2], at[3]);
             });
         };
@@ -67,18 +68,18 @@ TEST_CASE("roi_align and roi_pool: boxes within, around and outside of images, i
                         CAPTURE(ratio);
                         CAPTURE(aligned);
                         CAPTURE(mode);
-                        const Values wanted =
-                            expected({3, 2}, [&](const double* plane, const double* box, auto p, auto q) {
-                                return catalogue::aligned_bin(plane, h, w, box, p, q, {3, 2}, options);
+                        const Values expected =
+                            pooled({3, 2}, [&](const double* plane, const double* box, auto p, auto q) {
+                                return catalogue::roi_align_bin(plane, h, w, box, p, q, {3, 2}, options);
                             });
-                        CHECK(difference(roi_align(x, numbered, {3, 2}, options), wanted, tolerance(dtype, 60, 8)) ==
+                        CHECK(difference(roi_align(x, numbered, {3, 2}, options), expected, tolerance(dtype, 60, 8)) ==
                               "");
                     }
-            const Values wanted = expected({2, 3}, [&](const double* plane, const double* box, auto p, auto q) {
-                return catalogue::pooled_bin(plane, h, w, box, p, q, {2, 3}, 0.7);
+            const Values expected = pooled({2, 3}, [&](const double* plane, const double* box, auto p, auto q) {
+                return catalogue::roi_pool_bin(plane, h, w, box, p, q, {2, 3}, 0.7);
             });
-            CHECK(values(roi_pool(x, numbered, {2, 3}, 0.7)) == wanted);
-            CHECK(values(roi_pool(x, boxes, {2, 3}, 0.7, images)) == wanted);
+            CHECK(values(roi_pool(x, numbered, {2, 3}, 0.7)) == expected);
+            CHECK(values(roi_pool(x, boxes, {2, 3}, 0.7, images)) == expected);
         }
     }
 }
@@ -109,14 +110,14 @@ TEST_CASE("deform_conv2d: without offsets it matches conv2d, with all gradients"
         };
         const std::vector<Tensor> leaves{leaf({2, 4, 7, 6}, 1), leaf({6, 2, 3, 2}, 2), leaf({6}, 3)};
         const Tensor still = zeros({2, 2 * 2 * 6, 4, 7}, {dtype}), open = ones({2, 2 * 6, 4, 7}, {dtype});
-        const Tensor wanted =
+        const Tensor expected =
             conv2d(leaves[0], leaves[1], leaves[2], {.stride = {2, 1}, .padding = {1, 1}, .dilation = 1, .groups = 2});
-        const Tensor g = random_tensor(wanted.shape(), 4, dtype);
-        const auto gradients = grad({wanted}, leaves, {.output_gradients = {g}});
+        const Tensor g = random_tensor(expected.shape(), 4, dtype);
+        const auto gradients = grad({expected}, leaves, {.output_gradients = {g}});
         for (const bool masked : {false, true}) {
             const Tensor y = deform_conv2d(leaves[0], still, leaves[1], leaves[2], {.stride = {2, 1}, .padding = 1},
                                            masked ? open : Tensor());
-            CHECK(difference(y, values(wanted), tolerance(dtype, 20, 4)) == "");
+            CHECK(difference(y, values(expected), tolerance(dtype, 20, 4)) == "");
             const auto got = grad({y}, leaves, {.output_gradients = {g}});
             for (std::size_t i = 0; i < got.size(); ++i)
                 CHECK(difference(got[i], values(gradients[i]), tolerance(dtype, 200, 8)) == "");
@@ -139,83 +140,85 @@ TEST_CASE("nms: equal scores keep their order, classes are independent, many box
     CHECK(nms(zeros({0, 4}), zeros({0}), 0.5).shape() == Shape{0});
     CHECK(nms(boxes, scores, 0.5).dtype() == DType::i64);
     for (const DType dtype : floats()) {
-        const Tensor many = catalogue::with_corners(random_tensor({200, 4}, 2, dtype, 1, 5));
-        const Tensor by = random_tensor({200}, 3, dtype), of = randint(0, 3, {200});
-        CHECK(values(nms(many, by, 0.45)) == catalogue::staying(values(many), values(by), {}, 0.45));
-        CHECK(values(batched_nms(many, by, of, 0.3)) == catalogue::staying(values(many), values(by), values(of), 0.3));
+        const Tensor many_boxes = catalogue::with_corners(random_tensor({200, 4}, 2, dtype, 1, 5));
+        const Tensor box_scores = random_tensor({200}, 3, dtype), box_classes = randint(0, 3, {200});
+        CHECK(values(nms(many_boxes, box_scores, 0.45)) ==
+              catalogue::nms_reference(values(many_boxes), values(box_scores), {}, 0.45));
+        CHECK(values(batched_nms(many_boxes, box_scores, box_classes, 0.3)) ==
+              catalogue::nms_reference(values(many_boxes), values(box_scores), values(box_classes), 0.3));
     }
 }
 
 TEST_CASE("vision: integer boxes, and errors of regions and boxes") {
-    const Tensor whole = Tensor::from<std::int32_t>({-1, 2, 9, 4}, {1, 4});
-    CHECK(values(box_area(whole)) == Values{20});
-    CHECK(values(clip_boxes_to_image(whole, {3, 8})) == Values{0, 2, 8, 3});
-    CHECK(clip_boxes_to_image(whole, {3, 8}).dtype() == DType::i32);
-    const Tensor x = zeros({1, 2, 4, 4}), boxes = zeros({3, 5}), four = zeros({3, 4});
+    const Tensor integer_boxes = Tensor::from<std::int32_t>({-1, 2, 9, 4}, {1, 4});
+    CHECK(values(box_area(integer_boxes)) == Values{20});
+    CHECK(values(clip_boxes_to_image(integer_boxes, {3, 8})) == Values{0, 2, 8, 3});
+    CHECK(clip_boxes_to_image(integer_boxes, {3, 8}).dtype() == DType::i32);
+    const Tensor x = zeros({1, 2, 4, 4}), boxes = zeros({3, 5}), corner_boxes = zeros({3, 4});
     const Tensor weight = zeros({6, 2, 3, 3}), offset = zeros({1, 18, 2, 2});
-    struct Mistake {
+    struct InvalidCall {
         std::string name;
         std::function<void()> call;
     };
-    for (const auto& [name, call] :
-         std::vector<Mistake>{{"roi_align",
-                               [&] {
-                                   roi_align(zeros({2, 4, 4}), boxes, 2);
-                               }},
-                              {"roi_align", [&] { roi_align(x, four, 2); }},
-                              {"roi_align", [&] { roi_align(x, boxes, 0); }},
-                              {"roi_align", [&] { roi_align(x, boxes, 2, {.mode = "sum"}); }},
-                              {"roi_align", [&] { roi_align(x, boxes.to(DType::f16), 2); }},
-                              {"roi_align", [&] { roi_align(x, four, 2, {}, zeros({3})); }},
-                              {"roi_align", [&] { roi_align(x, four, 2, {}, zeros({2}, {DType::i64})); }},
-                              {"roi_align",
-                               [&] {
-                                   roi_align(zeros({1, 2, 0, 4}), boxes, 2);
-                               }},
-                              {"roi_align",
-                               [&] {
-                                   roi_align(zeros({0, 2, 4, 4}), boxes, 2);
-                               }},
-                              {"roi_align",
-                               [&] {
-                                   roi_align(x, tensor({0, 0, 0, 1e20, 1}, {1, 5}), 2);
-                               }},
-                              {"roi_pool", [&] { roi_pool(x, four, 2); }},
-                              {"roi_pool", [&] { roi_pool(x.to(DType::i32), boxes, 2); }},
-                              {"roi_pool",
-                               [&] {
-                                   roi_pool(x, boxes, {2, -1});
-                               }},
-                              {"deform_conv2d",
-                               [&] {
-                                   deform_conv2d(zeros({1, 3, 4, 4}), offset, weight);
-                               }},
-                              {"deform_conv2d",
-                               [&] {
-                                   deform_conv2d(x, zeros({1, 17, 2, 2}), weight);
-                               }},
-                              {"deform_conv2d",
-                               [&] {
-                                   deform_conv2d(x, zeros({1, 18, 3, 2}), weight);
-                               }},
-                              {"deform_conv2d", [&] { deform_conv2d(x, offset, weight, zeros({5})); }},
-                              {"deform_conv2d",
-                               [&] {
-                                   deform_conv2d(x, offset, weight, {}, {}, zeros({1, 8, 2, 2}));
-                               }},
-                              {"deform_conv2d", [&] { deform_conv2d(x, offset, weight, {}, {.stride = 0}); }},
-                              {"deform_conv2d", [&] { deform_conv2d(x, offset.to(DType::f16), weight); }},
-                              {"nms", [&] { nms(boxes, zeros({3}), 0.5); }},
-                              {"nms", [&] { nms(four, zeros({2}), 0.5); }},
-                              {"nms", [&] { nms(whole, zeros({1}), 0.5); }},
-                              {"batched_nms", [&] { batched_nms(four, zeros({3}), zeros({3}), 0.5); }},
-                              {"batched_nms", [&] { batched_nms(four, zeros({3}), zeros({2}, {DType::i64}), 0.5); }},
-                              {"box_area", [&] { box_area(boxes); }},
-                              {"box_convert", [&] { box_convert(four, "xyxy", "yxyx"); }},
-                              {"box_convert", [&] { box_convert(whole, "xyxy", "xywh"); }},
-                              {"clip_boxes_to_image", [&] { clip_boxes_to_image(boxes, 3); }}}) {
-        const std::string said = complaint(call);
-        CAPTURE(said);
-        CHECK(said.starts_with(name + ": expected"));
+    for (const auto& [name, call] : std::vector<InvalidCall>{
+             {"roi_align",
+              [&] {
+                  roi_align(zeros({2, 4, 4}), boxes, 2);
+              }},
+             {"roi_align", [&] { roi_align(x, corner_boxes, 2); }},
+             {"roi_align", [&] { roi_align(x, boxes, 0); }},
+             {"roi_align", [&] { roi_align(x, boxes, 2, {.mode = "sum"}); }},
+             {"roi_align", [&] { roi_align(x, boxes.to(DType::f16), 2); }},
+             {"roi_align", [&] { roi_align(x, corner_boxes, 2, {}, zeros({3})); }},
+             {"roi_align", [&] { roi_align(x, corner_boxes, 2, {}, zeros({2}, {DType::i64})); }},
+             {"roi_align",
+              [&] {
+                  roi_align(zeros({1, 2, 0, 4}), boxes, 2);
+              }},
+             {"roi_align",
+              [&] {
+                  roi_align(zeros({0, 2, 4, 4}), boxes, 2);
+              }},
+             {"roi_align",
+              [&] {
+                  roi_align(x, tensor({0, 0, 0, 1e20, 1}, {1, 5}), 2);
+              }},
+             {"roi_pool", [&] { roi_pool(x, corner_boxes, 2); }},
+             {"roi_pool", [&] { roi_pool(x.to(DType::i32), boxes, 2); }},
+             {"roi_pool",
+              [&] {
+                  roi_pool(x, boxes, {2, -1});
+              }},
+             {"deform_conv2d",
+              [&] {
+                  deform_conv2d(zeros({1, 3, 4, 4}), offset, weight);
+              }},
+             {"deform_conv2d",
+              [&] {
+                  deform_conv2d(x, zeros({1, 17, 2, 2}), weight);
+              }},
+             {"deform_conv2d",
+              [&] {
+                  deform_conv2d(x, zeros({1, 18, 3, 2}), weight);
+              }},
+             {"deform_conv2d", [&] { deform_conv2d(x, offset, weight, zeros({5})); }},
+             {"deform_conv2d",
+              [&] {
+                  deform_conv2d(x, offset, weight, {}, {}, zeros({1, 8, 2, 2}));
+              }},
+             {"deform_conv2d", [&] { deform_conv2d(x, offset, weight, {}, {.stride = 0}); }},
+             {"deform_conv2d", [&] { deform_conv2d(x, offset.to(DType::f16), weight); }},
+             {"nms", [&] { nms(boxes, zeros({3}), 0.5); }},
+             {"nms", [&] { nms(corner_boxes, zeros({2}), 0.5); }},
+             {"nms", [&] { nms(integer_boxes, zeros({1}), 0.5); }},
+             {"batched_nms", [&] { batched_nms(corner_boxes, zeros({3}), zeros({3}), 0.5); }},
+             {"batched_nms", [&] { batched_nms(corner_boxes, zeros({3}), zeros({2}, {DType::i64}), 0.5); }},
+             {"box_area", [&] { box_area(boxes); }},
+             {"box_convert", [&] { box_convert(corner_boxes, "xyxy", "yxyx"); }},
+             {"box_convert", [&] { box_convert(integer_boxes, "xyxy", "xywh"); }},
+             {"clip_boxes_to_image", [&] { clip_boxes_to_image(boxes, 3); }}}) {
+        const std::string message = error_of(call);
+        CAPTURE(message);
+        CHECK(message.starts_with(name + ": expected"));
     }
 }

@@ -74,8 +74,8 @@ std::string wrong_by(const ops::Conv2dStrategy& strategy, DType dtype, const Ten
         error += (got[i] - expected[i]) * (got[i] - expected[i]);
         norm += expected[i] * expected[i];
     }
-    const double most = dtype == DType::f32 ? 1e-5 : 1e-14;
-    return std::sqrt(error) <= most * std::sqrt(norm)
+    const double tolerance_of_norm = dtype == DType::f32 ? 1e-5 : 1e-14;
+    return std::sqrt(error) <= tolerance_of_norm * std::sqrt(norm)
                ? std::string()
                : fmt::format("an error of {} relative to the norm", std::sqrt(error / norm));
 }
@@ -86,7 +86,7 @@ int check(const ops::Conv2dStrategy& strategy, KernelStyle style, const Filled& 
     CAPTURE(variant);
     CAPTURE(style == KernelStyle::simd ? "simd" : "simt");
     const auto& [c, dtype, x, weight, bias, gradient, out, biased_out, dx, dweight, dbias] = filled;
-    int served = 0;
+    int variants_checked = 0;
     const auto wrong = [&](const Tensor& result, const std::vector<double>& expected, const Tolerance& allowed) {
         return wrong_by(strategy, dtype, result, expected, allowed);
     };
@@ -94,7 +94,7 @@ int check(const ops::Conv2dStrategy& strategy, KernelStyle style, const Filled& 
         const auto problem = problem_of(filled.c, filled.dtype, style, direction);
         if (!strategy.is_applicable(problem, x.device())) return false;
         strategy.run(problem, operands, variant);
-        ++served;
+        ++variants_checked;
         return true;
     };
     const Tensor plain = unwritten(c.out(), dtype), biased = unwritten(c.out(), dtype);
@@ -112,32 +112,32 @@ int check(const ops::Conv2dStrategy& strategy, KernelStyle style, const Filled& 
         CHECK(wrong(for_weight, dweight, c.weights_tolerance(dtype)) == "");
         if (gives_bias) CHECK(difference(for_bias, dbias, c.weights_tolerance(dtype)) == "");
         // The same without it.
-        const Tensor alone = unwritten(c.weight, dtype);
+        const Tensor unbiased_weight = unwritten(c.weight, dtype);
         if (gives_bias) {
             strategy.run(problem_of(c, dtype, style, Conv2dDirection::backward_weights),
-                         {x.view(), alone.view(), gradient.view()}, variant);
-            CHECK(values(alone) == values(for_weight));
+                         {x.view(), unbiased_weight.view(), gradient.view()}, variant);
+            CHECK(values(unbiased_weight) == values(for_weight));
         }
     }
-    return served;
+    return variants_checked;
 }
 
 }  // namespace
 
 TEST_CASE("conv2d: each strategy computes each applicable case in both kernel styles") {
-    std::map<std::string_view, int> served;
+    std::map<std::string_view, int> checks;
     for_each_case([&](const Filled& filled) {
         if (filled.c.x[0] == 0) return;
         for (const ops::Conv2dStrategy* strategy : ops::conv2d_strategies()) {
             // Its larger tiles take long to compile for a CPU.
             if (strategy == &ops::conv2d_implicit_gemm() && filled.dtype == DType::f64 && !filled.c.small) continue;
-            for (const KernelStyle style : kernel_styles()) served[strategy->name()] += check(*strategy, style, filled);
+            for (const KernelStyle style : kernel_styles()) checks[strategy->name()] += check(*strategy, style, filled);
         }
     });
     // Each case runs in each kernel style and in both types, if the device has them.
     const int kinds = static_cast<int>(kernel_styles().size()) * (has(DType::f64) ? 2 : 1),
               min_count = small_cases() ? 2 : 5;
-    for (const auto& [name, count] : served) {
+    for (const auto& [name, count] : checks) {
         CAPTURE(name);
         if (count == 0 && !has_kernel_style(KernelStyle::simd)) continue;  // of the simd strategies
         CHECK(count >= min_count * kinds);
@@ -175,7 +175,7 @@ TEST_CASE("conv2d: every variant of the simd strategies") {
     const Conv2dCase few{"few positions", {2, 5, 13, 11}, {35, 5, 3, 3}, {.padding = {1, 2}}},
         many{"many positions", {7, 4, 19, 18}, {9, 4, 3, 3}, {.padding = {1, 1}}},
         strided{"strided", {2, 6, 15, 14}, {10, 6, 3, 2}, {.stride = {2, 1}, .padding = {1, 0}}};
-    std::map<std::string, int> served;
+    std::map<std::string, int> checks;
     for (const Conv2dCase& c : {few, many, strided}) {
         if (small_cases() && c.name != "few positions") continue;
         const Filled filled{c, DType::f32};
@@ -190,13 +190,13 @@ TEST_CASE("conv2d: every variant of the simd strategies") {
                     if (!name.empty() && std::ranges::find(names, name) == names.end()) names.push_back(name);
             }
             for (const std::string& name : names)
-                served[fmt::format("{} {}", strategy->name(), name)] +=
+                checks[fmt::format("{} {}", strategy->name(), name)] +=
                     check(*strategy, KernelStyle::simd, filled, name);
         }
     }
-    for (const char* name : {"winograd4 own", "winograd4 apart"}) CHECK(served[name] > 0);
+    for (const char* name : {"winograd4 own", "winograd4 apart"}) CHECK(checks[name] > 0);
     const auto ends = [&](std::string_view end) {
-        return std::ranges::any_of(served, [&](const auto& item) { return item.first.ends_with(end); });
+        return std::ranges::any_of(checks, [&](const auto& item) { return item.first.ends_with(end); });
     };
     if (!small_cases()) CHECK((ends(" packed") && ends(" in_place")));
 }
@@ -304,7 +304,7 @@ TEST_CASE("conv2d: backward_input with fused and unfused gradients of the preced
     const Conv2dCase c{"", {2, 3, 7, 6}, {4, 3, 3, 3}, {.padding = {1, 1}}};
     const auto dout = random_tensor(c.out(), 1), weight = random_tensor(c.weight, 2), x = random_tensor(c.x, 3),
                residual = random_tensor(c.x, 4);
-    const auto plain = conv2d_backward_input_reference(c, values(dout), values(weight)), made = values(x),
+    const auto plain = conv2d_backward_input_reference(c, values(dout), values(weight)), pre_activation = values(x),
                added = values(residual);
     const auto result = ops::Expression::operator_result(DType::f32, c.x);
     const auto sum = ops::Expression::apply(ops::Function::add, std::array{result, ops::Expression(residual.view())});
@@ -320,7 +320,7 @@ TEST_CASE("conv2d: backward_input with fused and unfused gradients of the preced
                 ops::epilogue_of(ops::Expression::gradient(function, 0, sum, input, x.view(), {})));
             auto expected = plain;
             for (std::size_t i = 0; i < expected.size(); ++i) {
-                const double v = made[i], cumulative = 0.5 * (1 + std::erf(v / std::sqrt(2.0)));
+                const double v = pre_activation[i], cumulative = 0.5 * (1 + std::erf(v / std::sqrt(2.0)));
                 const double slope = function == ops::Function::relu
                                          ? v > 0 ? 1 : 0
                                          : cumulative + v * std::exp(-v * v / 2) / std::sqrt(2 * std::numbers::pi);
@@ -411,7 +411,7 @@ TEST_CASE("conv2d: epilogues in each kernel that supports them") {
     for (const Conv2dDirection direction : {Conv2dDirection::forward, Conv2dDirection::backward_input}) {
         const bool forward = direction == Conv2dDirection::forward;
         CAPTURE(forward);
-        std::map<std::string_view, int> served;
+        std::map<std::string_view, int> checks;
         for (const Conv2dCase& c : cases) {
             if (small_cases() && c.name != "small" && c.name != "depthwise") continue;
             CAPTURE(c.name);
@@ -421,7 +421,7 @@ TEST_CASE("conv2d: epilogues in each kernel that supports them") {
             const auto residual = random_tensor(shape, 4), saved = random_tensor(shape, 5);
             const auto plain = forward ? conv2d_reference(c, values(x), values(weight), values(bias))
                                        : conv2d_backward_input_reference(c, values(dout), values(weight));
-            const auto added = values(residual), kept = values(saved);
+            const auto added = values(residual), saved_values = values(saved);
             for (const KernelStyle style : kernel_styles())
                 for (const ops::Conv2dStrategy* strategy : ops::conv2d_strategies()) {
                     CAPTURE(strategy->name());
@@ -435,7 +435,7 @@ TEST_CASE("conv2d: epilogues in each kernel that supports them") {
                             strategy->run(problem, {x.view(), weight.view(), result.view(), bias.view(), epilogue});
                         else
                             strategy->run(problem, {result.view(), weight.view(), dout.view(), std::nullopt, epilogue});
-                        ++served[strategy->name()];
+                        ++checks[strategy->name()];
                         auto all = plain;
                         for (std::size_t i = 0; i < all.size(); ++i) all[i] = expected(all[i], i);
                         CHECK(wrong_by(*strategy, DType::f32, result, all,
@@ -444,13 +444,15 @@ TEST_CASE("conv2d: epilogues in each kernel that supports them") {
                     };
                     const ops::KernelEpilogue sum{
                         .alpha = 0.5, .beta = -1.5, .residual = residual.view(), .activation = ops::Function::relu};
-                    const auto sum_of = [&](double v, std::size_t i) { return 0.5 * v - 1.5 * added[i]; };
+                    const auto scaled_sum = [&](double v, std::size_t i) { return 0.5 * v - 1.5 * added[i]; };
                     if (forward || !small_cases())
-                        check_epilogue(sum, [&](double v, std::size_t i) { return std::max(0.0, sum_of(v, i)); });
+                        check_epilogue(sum, [&](double v, std::size_t i) { return std::max(0.0, scaled_sum(v, i)); });
                     ops::KernelEpilogue back = sum;
                     back.saved = saved.view();
                     if (!forward || !small_cases())
-                        check_epilogue(back, [&](double v, std::size_t i) { return kept[i] > 0 ? sum_of(v, i) : 0.0; });
+                        check_epilogue(back, [&](double v, std::size_t i) {
+                            return saved_values[i] > 0 ? scaled_sum(v, i) : 0.0;
+                        });
                     const Tensor scale = random_tensor({shape[1]}, 7), shift = random_tensor({shape[1]}, 8);
                     const auto scales = values(scale), shifts = values(shift);
                     const auto channel = [&](std::size_t i) {
@@ -467,16 +469,17 @@ TEST_CASE("conv2d: epilogues in each kernel that supports them") {
                     if (small_cases()) continue;
                     check_epilogue({.activation = ops::Function::tanh},
                                    [](double v, std::size_t) { return std::tanh(v); });
-                    check_epilogue({.activation = ops::Function::tanh, .saved = saved.view()},
-                                   [&](double v, std::size_t i) { return v * (1 - kept[i] * kept[i]); });
+                    check_epilogue(
+                        {.activation = ops::Function::tanh, .saved = saved.view()},
+                        [&](double v, std::size_t i) { return v * (1 - saved_values[i] * saved_values[i]); });
                 }
         }
         for (const std::string_view name : {"depthwise_channels_last", "depthwise", "depthwise_direct", "winograd4",
                                             "banded", "gemm", "implicit_gemm", "col2im"}) {
             if (forward && name == "col2im") continue;
             CAPTURE(name);
-            if (served[name] == 0 && !has_kernel_style(KernelStyle::simd)) continue;
-            CHECK(served[name] >= (small_cases() ? 1 : 4));
+            if (checks[name] == 0 && !has_kernel_style(KernelStyle::simd)) continue;
+            CHECK(checks[name] >= (small_cases() ? 1 : 4));
         }
     }
 }
@@ -492,7 +495,7 @@ TEST_CASE("conv2d: the same inputs give the same bits") {
 }
 
 TEST_CASE("conv2d: DECLIVITY_CONV2D selects the strategy") {
-    const Conv2dCase served{"", {1, 1, 3, 3}, {1, 1, 2, 2}}, large{"", {1, 1, 13, 12}, {2, 1, 12, 12}};
+    const Conv2dCase small{"", {1, 1, 3, 3}, {1, 1, 2, 2}}, large{"", {1, 1, 13, 12}, {2, 1, 12, 12}};
     const auto choice = [](const Conv2dCase& c) {
         return ops::choose_conv2d(problem_of(c, DType::f32, KernelStyle::simd, Conv2dDirection::forward),
                                   default_device())
@@ -500,16 +503,16 @@ TEST_CASE("conv2d: DECLIVITY_CONV2D selects the strategy") {
     };
     {
         const test::Environment named("DECLIVITY_CONV2D", "direct");
-        CHECK(choice(served) == "direct");
+        CHECK(choice(small) == "direct");
     }
     {
         const test::Environment named("DECLIVITY_CONV2D", "tiled");
-        CHECK(choice(served) == "tiled");
+        CHECK(choice(small) == "tiled");
         CHECK(choice(large) != "tiled");  // not applicable
     }
     const test::Environment unknown("DECLIVITY_CONV2D", "fft");
     CHECK_THROWS_WITH_AS(
-        choice(served),
+        choice(small),
         ("DECLIVITY_CONV2D: expected one of " + names_of(ops::conv2d_strategies()) + ", got \"fft\"").c_str(),
         ValueError);
     CHECK(names_of(ops::conv2d_strategies()).starts_with("depthwise_channels_last, depthwise, "));

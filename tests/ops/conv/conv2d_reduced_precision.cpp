@@ -29,12 +29,12 @@ Tensor unwritten(const Shape& shape, DType dtype) {
 }
 
 /// Error of an f32 sum plus half an ulp of the result type. Winograd transforms lose precision of the largest results.
-Tolerance once_rounded(DType dtype, Tolerance of_sum, const Conv2dStrategy& strategy, const Values& wanted) {
+Tolerance once_rounded(DType dtype, Tolerance sum_error, const Conv2dStrategy& strategy, const Values& expected) {
     if (strategy.name().starts_with("winograd"))
-        for (const double value : wanted) of_sum.absolute = std::max(of_sum.absolute, 1e-5 * std::abs(value));
+        for (const double value : expected) sum_error.absolute = std::max(sum_error.absolute, 1e-5 * std::abs(value));
     // The smallest positive f16 is 2^-24.
-    return {.absolute = of_sum.absolute * 1.01 + (dtype == DType::f16 ? 0x1p-25 : 0),
-            .relative = of_sum.relative * 1.01 + (dtype == DType::f16 ? 0x1p-11 : 0x1p-8)};
+    return {.absolute = sum_error.absolute * 1.01 + (dtype == DType::f16 ? 0x1p-25 : 0),
+            .relative = sum_error.relative * 1.01 + (dtype == DType::f16 ? 0x1p-11 : 0x1p-8)};
 }
 
 /// Operands of one direction, and the output.
@@ -50,13 +50,13 @@ struct Filled {
                : direction == Conv2dDirection::backward_input ? c.x
                                                               : c.weight;
     }
-    [[nodiscard]] Values wanted() const {
+    [[nodiscard]] Values expected() const {
         return direction == Conv2dDirection::forward ? conv2d_reference(c, values(x), values(weight), values(bias))
                : direction == Conv2dDirection::backward_input
                    ? conv2d_backward_input_reference(c, values(gradient), values(weight))
                    : conv2d_backward_weights_reference(c, values(x), values(gradient));
     }
-    [[nodiscard]] Tolerance of_sum() const {
+    [[nodiscard]] Tolerance sum_error() const {
         return direction == Conv2dDirection::forward          ? c.forward_tolerance(DType::f32)
                : direction == Conv2dDirection::backward_input ? c.input_tolerance(DType::f32)
                                                               : c.weights_tolerance(DType::f32);
@@ -80,7 +80,7 @@ constexpr Conv2dDirection kDirections[] = {Conv2dDirection::forward, Conv2dDirec
                                            Conv2dDirection::backward_weights};
 
 /// Returns false if the strategy is not applicable.
-bool check(const Conv2dStrategy& strategy, KernelStyle style, const Filled& filled, const Values& wanted,
+bool check(const Conv2dStrategy& strategy, KernelStyle style, const Filled& filled, const Values& expected,
            std::string_view variant = "") {
     const ops::Conv2dProblem problem = filled.problem(style);
     if (!strategy.is_applicable(problem, default_device())) return false;
@@ -94,10 +94,11 @@ bool check(const Conv2dStrategy& strategy, KernelStyle style, const Filled& fill
     const Tensor for_bias = unwritten({filled.c.weight[0]}, filled.dtype);
     if (gives_bias) operands.bias = for_bias.view();
     strategy.run(problem, operands, variant);
-    CHECK(difference(result, wanted, once_rounded(filled.dtype, filled.of_sum(), strategy, wanted)) == "");
+    CHECK(difference(result, expected, once_rounded(filled.dtype, filled.sum_error(), strategy, expected)) == "");
     if (gives_bias) {
-        const Values of_bias = conv2d_backward_bias_reference(filled.c, values(filled.gradient));
-        CHECK(difference(for_bias, of_bias, once_rounded(filled.dtype, filled.of_sum(), strategy, of_bias)) == "");
+        const Values bias_gradient = conv2d_backward_bias_reference(filled.c, values(filled.gradient));
+        CHECK(difference(for_bias, bias_gradient,
+                         once_rounded(filled.dtype, filled.sum_error(), strategy, bias_gradient)) == "");
     }
     return true;
 }
@@ -105,7 +106,7 @@ bool check(const Conv2dStrategy& strategy, KernelStyle style, const Filled& fill
 }  // namespace
 
 TEST_CASE("conv2d: f16 and bf16 with each strategy and each applicable case, in both kernel styles") {
-    std::map<std::string_view, int> served;
+    std::map<std::string_view, int> checks;
     const auto cases = conv2d_cases();
     for (std::size_t at = 0; at < cases.size(); ++at) {
         const Conv2dCase& c = cases[at];
@@ -116,13 +117,13 @@ TEST_CASE("conv2d: f16 and bf16 with each strategy and each applicable case, in 
         CAPTURE(name_of(dtype));
         for (const Conv2dDirection direction : kDirections) {
             const Filled filled{c, dtype, direction};
-            const Values wanted = filled.wanted();
+            const Values expected = filled.expected();
             for (const Conv2dStrategy* strategy : ops::conv2d_strategies())
                 for (const KernelStyle style : kernel_styles())
-                    served[strategy->name()] += check(*strategy, style, filled, wanted) ? 1 : 0;
+                    checks[strategy->name()] += check(*strategy, style, filled, expected) ? 1 : 0;
         }
     }
-    for (const auto& [name, count] : served) {
+    for (const auto& [name, count] : checks) {
         CAPTURE(name);
         if (count == 0 && !has_kernel_style(KernelStyle::simd)) continue;  // of the simd strategies
         if (!small_cases()) CHECK(count > 0);
@@ -137,14 +138,15 @@ TEST_CASE("conv2d: f16 and bf16 in each kernel that loads them, with every varia
         {"many channels, strided", {2, 67, 15, 14}, {70, 67, 3, 2}, {.stride = {2, 1}, .padding = {1, 0}}},
         {"dilation, groups", {2, 12, 14, 17}, {18, 6, 3, 2}, {.padding = {2, 1}, .dilation = {2, 3}, .groups = 2}},
         {"1x1", {3, 300, 5, 7}, {24, 300, 1, 1}}};
-    struct Way {
+    struct Implementation {
         const Conv2dStrategy& strategy;
         KernelStyle style;
         std::vector<std::string_view> variants;
     };
-    const Way ways[] = {{ops::conv2d_gemm(), KernelStyle::simd, {"", "8x3", "12x1", "4x3"}},
-                        {ops::conv2d_implicit_gemm(), KernelStyle::simt, {"", "32x32", "32x32x2", "16x64x3"}},
-                        {ops::conv2d_direct(), kernel_styles().front(), {""}}};
+    const Implementation implementations[] = {
+        {ops::conv2d_gemm(), KernelStyle::simd, {"", "8x3", "12x1", "4x3"}},
+        {ops::conv2d_implicit_gemm(), KernelStyle::simt, {"", "32x32", "32x32x2", "16x64x3"}},
+        {ops::conv2d_direct(), kernel_styles().front(), {""}}};
     for (const Conv2dCase& c : cases)
         for (const DType dtype : {DType::f16, DType::bf16})
             for (const Conv2dDirection direction : kDirections) {
@@ -152,11 +154,11 @@ TEST_CASE("conv2d: f16 and bf16 in each kernel that loads them, with every varia
                 CAPTURE(c.name);
                 CAPTURE(name_of(dtype));
                 const Filled filled{c, dtype, direction};
-                const Values wanted = filled.wanted();
-                for (const Way& way : ways)
-                    for (const std::string_view variant : way.variants) {
-                        if (!has_kernel_style(way.style) || (small_cases() && !variant.empty())) continue;
-                        CHECK(check(way.strategy, way.style, filled, wanted, variant));
+                const Values expected = filled.expected();
+                for (const Implementation& implementation : implementations)
+                    for (const std::string_view variant : implementation.variants) {
+                        if (!has_kernel_style(implementation.style) || (small_cases() && !variant.empty())) continue;
+                        CHECK(check(implementation.strategy, implementation.style, filled, expected, variant));
                     }
             }
 }
@@ -166,7 +168,7 @@ TEST_CASE("conv2d: f16 and bf16 epilogues are applied before rounding") {
                                 {"many channels", {2, 37, 9, 10}, {43, 37, 3, 3}, {.padding = {1, 1}}},
                                 {"wide tiles", {1, 4, 16, 16}, {16, 4, 1, 1}},
                                 {"depthwise", {2, 19, 9, 8}, {19, 1, 3, 3}, {.padding = {1, 1}, .groups = 19}}};
-    std::map<std::string_view, int> served;
+    std::map<std::string_view, int> checks;
     for (std::size_t at = 0; at < std::size(cases); ++at)
         for (const Conv2dDirection direction : {Conv2dDirection::forward, Conv2dDirection::backward_input}) {
             const Conv2dCase& c = cases[at];
@@ -179,7 +181,7 @@ TEST_CASE("conv2d: f16 and bf16 epilogues are applied before rounding") {
             const Shape shape = filled.shape();
             const Tensor residual = random_tensor(shape, 4, dtype), saved = random_tensor(shape, 5, dtype),
                          scale = random_tensor({shape[1]}, 7, dtype), shift = random_tensor({shape[1]}, 8, dtype);
-            const Values plain = filled.wanted(), added = values(residual), kept = values(saved),
+            const Values plain = filled.expected(), added = values(residual), saved_values = values(saved),
                          scales = values(scale), shifts = values(shift);
             for (const KernelStyle style : kernel_styles())
                 for (const Conv2dStrategy* strategy : ops::conv2d_strategies()) {
@@ -194,12 +196,12 @@ TEST_CASE("conv2d: f16 and bf16 epilogues are applied before rounding") {
                         ops::Conv2dOperands operands = filled.operands(result);
                         operands.epilogue = epilogue;
                         strategy->run(problem, operands, {});
-                        ++served[strategy->name()];
-                        Values wanted = plain;
-                        for (std::size_t i = 0; i < wanted.size(); ++i) wanted[i] = change(wanted[i], i);
-                        Tolerance of_sum = filled.of_sum();
-                        of_sum.absolute *= 4;  // sums may end near 0
-                        CHECK(difference(result, wanted, once_rounded(dtype, of_sum, *strategy, plain)) == "");
+                        ++checks[strategy->name()];
+                        Values expected = plain;
+                        for (std::size_t i = 0; i < expected.size(); ++i) expected[i] = change(expected[i], i);
+                        Tolerance sum_error = filled.sum_error();
+                        sum_error.absolute *= 4;  // sums may end near 0
+                        CHECK(difference(result, expected, once_rounded(dtype, sum_error, *strategy, plain)) == "");
                     };
                     const auto channel = [&](std::size_t i) {
                         return i / static_cast<std::size_t>(shape[2] * shape[3]) % scales.size();
@@ -216,9 +218,9 @@ TEST_CASE("conv2d: f16 and bf16 epilogues are applied before rounding") {
                     check_epilogue({.activation = ops::Function::tanh},
                                    [](double v, std::size_t) { return std::tanh(v); });
                     check_epilogue({.activation = ops::Function::relu, .saved = saved.view()},
-                                   [&](double v, std::size_t i) { return kept[i] > 0 ? v : 0.0; });
+                                   [&](double v, std::size_t i) { return saved_values[i] > 0 ? v : 0.0; });
                 }
         }
     for (const std::string_view name : {"gemm", "implicit_gemm"})
-        if (has_kernel_style(name == "gemm" ? KernelStyle::simd : KernelStyle::simt)) CHECK(served[name] > 0);
+        if (has_kernel_style(name == "gemm" ? KernelStyle::simd : KernelStyle::simt)) CHECK(checks[name] > 0);
 }

@@ -58,27 +58,28 @@ TEST_CASE("formula: roles are swapped, and a role is filled with a number") {
 }
 
 TEST_CASE("formula: roles of several types") {
-    for (const DType half : {DType::f16, DType::bf16}) {
-        CAPTURE(name_of(half));
+    for (const DType reduced : {DType::f16, DType::bf16}) {
+        CAPTURE(name_of(reduced));
         const std::int64_t n = 4099;
-        const Tensor narrow = random_tensor({n}, 1).to(half), wide = random_tensor({n}, 2);
-        const auto before = values(narrow), other = values(wide);
+        const Tensor reduced_tensor = random_tensor({n}, 1).to(reduced), f32_tensor = random_tensor({n}, 2);
+        const auto before = values(reduced_tensor), other = values(f32_tensor);
         ops::MultiTensor tensors(2);
-        tensors.set({{narrow.view()}, {wide.view()}});
-        const ops::FormulaTrace trace("test", narrow.device());
-        const Tensor a = Tensor(trace.role(0, half)).to(DType::f32), b(trace.role(1, DType::f32));
+        tensors.set({{reduced_tensor.view()}, {f32_tensor.view()}});
+        const ops::FormulaTrace trace("test", reduced_tensor.device());
+        const Tensor a = Tensor(trace.role(0, reduced)).to(DType::f32), b(trace.role(1, DType::f32));
         const Tensor sum = a + b;
-        ops::Formula(trace, {{1, sum.value()}, {0, sum.to(half).value()}})
-            .launch(tensors, progress_view(narrow.device(), DType::f32, 0, 0), guard_view(narrow.device()));
+        ops::Formula(trace, {{1, sum.value()}, {0, sum.to(reduced).value()}})
+            .launch(tensors, progress_view(reduced_tensor.device(), DType::f32, 0, 0),
+                    guard_view(reduced_tensor.device()));
         std::vector<double> sums, rounded;
         for (std::size_t i = 0; i < before.size(); ++i) {
             const float exact = static_cast<float>(before[i]) + static_cast<float>(other[i]);
             sums.push_back(exact);
-            rounded.push_back(half == DType::f16 ? static_cast<double>(static_cast<float>(float16(exact)))
-                                                 : static_cast<double>(static_cast<float>(bfloat16(exact))));
+            rounded.push_back(reduced == DType::f16 ? static_cast<double>(static_cast<float>(float16(exact)))
+                                                    : static_cast<double>(static_cast<float>(bfloat16(exact))));
         }
-        CHECK(values(wide) == sums);
-        CHECK(values(narrow) == rounded);
+        CHECK(values(f32_tensor) == sums);
+        CHECK(values(reduced_tensor) == rounded);
     }
 }
 
@@ -105,7 +106,7 @@ TEST_CASE("formula: empty tensors are refused with a message") {
                          ValueError);
     CHECK_THROWS_WITH_AS(formula(a + uniform({2}, 0, 1, {.device = device()})),
                          doctest::Contains("got random numbers in it"), ValueError);
-    Tensor long_one = a;
-    for (int i = 0; i < 120; ++i) long_one = long_one * 1.5;
-    CHECK_THROWS_WITH_AS(formula(long_one), doctest::Contains("at most 200 functions and 96 numbers"), ValueError);
+    Tensor long_chain = a;
+    for (int i = 0; i < 120; ++i) long_chain = long_chain * 1.5;
+    CHECK_THROWS_WITH_AS(formula(long_chain), doctest::Contains("at most 200 functions and 96 numbers"), ValueError);
 }

@@ -44,54 +44,54 @@ std::uint64_t peak_of(const std::function<void()>& call) {
 }  // namespace
 
 TEST_CASE("fusion: an intermediate value that is used again is stored by the fused kernel") {
-    const FusionScope on(true);
+    const FusionScope fusion_on(true);
     const Tensor a = random_tensor({3, 5, 7}, 1), b = random_tensor({7}, 2);
     SUBCASE("expensive functions, at the first use") {
         const Tensor e = exp(a * b), t = tanh(e), s = sigmoid(a);
         Tensor y, z;
-        CHECK(launches([&] { need(y = e + t * 2); }) == 1);
-        CHECK(launches([&] { need(e), need(t); }) == 0);
-        CHECK(launches([&] { need(z = (s * e + log(s)) * b); }) == 1);
-        CHECK(launches([&] { need(s); }) == 0);
+        CHECK(launches([&] { materialize(y = e + t * 2); }) == 1);
+        CHECK(launches([&] { materialize(e), materialize(t); }) == 0);
+        CHECK(launches([&] { materialize(z = (s * e + log(s)) * b); }) == 1);
+        CHECK(launches([&] { materialize(s); }) == 0);
         const auto in = values(a), columns = values(b);
-        std::vector<double> of_e, of_t, of_y, of_z;
+        std::vector<double> expected_e, expected_t, expected_y, expected_z;
         for (std::size_t i = 0; i < in.size(); ++i) {
-            of_e.push_back(std::exp(in[i] * columns[i % 7]));
-            of_t.push_back(std::tanh(of_e.back()));
-            of_y.push_back(of_e.back() + 2 * of_t.back());
+            expected_e.push_back(std::exp(in[i] * columns[i % 7]));
+            expected_t.push_back(std::tanh(expected_e.back()));
+            expected_y.push_back(expected_e.back() + 2 * expected_t.back());
             const double sigmoid_of = 1 / (1 + std::exp(-in[i]));
-            of_z.push_back((sigmoid_of * of_e.back() + std::log(sigmoid_of)) * columns[i % 7]);
+            expected_z.push_back((sigmoid_of * expected_e.back() + std::log(sigmoid_of)) * columns[i % 7]);
         }
-        CHECK(difference(e, of_e, tolerance(DType::f32, 20)) == "");
-        CHECK(difference(t, of_t, tolerance(DType::f32, 20)) == "");
-        CHECK(difference(y, of_y, tolerance(DType::f32, 40)) == "");
-        CHECK(difference(z, of_z, tolerance(DType::f32, 40)) == "");
+        CHECK(difference(e, expected_e, tolerance(DType::f32, 20)) == "");
+        CHECK(difference(t, expected_t, tolerance(DType::f32, 20)) == "");
+        CHECK(difference(y, expected_y, tolerance(DType::f32, 40)) == "");
+        CHECK(difference(z, expected_z, tolerance(DType::f32, 40)) == "");
     }
     SUBCASE("no more than the kernel supports") {
         const Tensor e = exp(a), t = tanh(a), s = sigmoid(a), g = gelu(a);
         Tensor y;
-        CHECK(launches([&] { need(y = e + t + s + g); }) == 3);
-        CHECK(launches([&] { need(e), need(t), need(s), need(g); }) == 0);
-        Tensor many = exp(a);
-        const Tensor held = many;
-        for (std::uint64_t i = 0; i < 7; ++i) many = many + random_tensor({7}, 20 + i);
-        CHECK(launches([&] { need(many); }) == 2);
+        CHECK(launches([&] { materialize(y = e + t + s + g); }) == 3);
+        CHECK(launches([&] { materialize(e), materialize(t), materialize(s), materialize(g); }) == 0);
+        Tensor chain = exp(a);
+        const Tensor head = chain;
+        for (std::uint64_t i = 0; i < 7; ++i) chain = chain + random_tensor({7}, 20 + i);
+        CHECK(launches([&] { materialize(chain); }) == 2);
     }
     SUBCASE("another shape is computed before") {
         const Tensor e = exp(b);
         Tensor y;
-        CHECK(launches([&] { need(y = a * e); }) == 2);
-        CHECK(launches([&] { need(e); }) == 0);
+        CHECK(launches([&] { materialize(y = a * e); }) == 2);
+        CHECK(launches([&] { materialize(e); }) == 0);
     }
     SUBCASE("values saved for backward") {
         Tensor x = random_tensor({3, 5, 7}, 1).set_requires_grad();
         Tensor y;
-        CHECK(launches([&] { need(y = exp(x) * b + x); }) == 1);
+        CHECK(launches([&] { materialize(y = exp(x) * b + x); }) == 1);
         y.backward(ones_like(y));
         const auto in = values(x), columns = values(b);
-        std::vector<double> wanted;
-        for (std::size_t i = 0; i < in.size(); ++i) wanted.push_back(std::exp(in[i]) * columns[i % 7] + 1);
-        CHECK(difference(x.grad(), wanted, tolerance(DType::f32, 20)) == "");
+        std::vector<double> expected;
+        for (std::size_t i = 0; i < in.size(); ++i) expected.push_back(std::exp(in[i]) * columns[i % 7] + 1);
+        CHECK(difference(x.grad(), expected, tolerance(DType::f32, 20)) == "");
     }
 }
 
@@ -104,9 +104,9 @@ TEST_CASE("fusion: an intermediate output has any type, and is rounded before it
             const FusionScope scope(fused);
             const Tensor h = dtype == DType::boolean ? less(a, b) : maximum(a, b).to(dtype);
             const Tensor y = h.to(DType::f32) * 2, z = h.to(DType::f32) + a;
-            need(y);
-            need(z);
-            const int count = launches([&] { need(h); });
+            materialize(y);
+            materialize(z);
+            const int count = launches([&] { materialize(h); });
             if (fused) CHECK(count == 0);  // stored by z's kernel
             for (const Tensor& tensor : {h, y, z}) both.push_back(values(tensor));
         }
@@ -116,69 +116,69 @@ TEST_CASE("fusion: an intermediate output has any type, and is rounded before it
 }
 
 TEST_CASE("fusion: consumers of an f16 or bf16 intermediate output use the stored value") {
-    const FusionScope on(true);
+    const FusionScope fusion_on(true);
     for (const DType dtype : {DType::f16, DType::bf16}) {
         const Tensor a = random_tensor({333}, 1, dtype), b = random_tensor({333}, 2, dtype);
         const Tensor h = a * b;
-        need(h + a);
+        materialize(h + a);
         const Tensor z = h.to(DType::f32);
-        CHECK(launches([&] { need(z), need(h); }) == 1);
+        CHECK(launches([&] { materialize(z), materialize(h); }) == 1);
         CHECK(values(z) == values(h));
     }
 }
 
 TEST_CASE("fusion: a result reuses the memory of an unshared input") {
-    const FusionScope on(true);
+    const FusionScope fusion_on(true);
     const Tensor b = large(2);
     const auto other = values(b);
     SUBCASE("one after the other") {
         Tensor x = large(1);
-        std::vector<double> wanted = values(x);
+        std::vector<double> expected = values(x);
         CHECK(peak_of([&] {
-                  for (int i = 0; i < 3; ++i) need(x = relu(x) - b);
+                  for (int i = 0; i < 3; ++i) materialize(x = relu(x) - b);
               }) == 0);
-        for (std::size_t i = 0; i < wanted.size(); ++i)
-            for (int k = 0; k < 3; ++k) wanted[i] = std::max(0.0, wanted[i]) - other[i];
-        CHECK(difference(x, wanted, tolerance(DType::f32, 8)) == "");
+        for (std::size_t i = 0; i < expected.size(); ++i)
+            for (int k = 0; k < 3; ++k) expected[i] = std::max(0.0, expected[i]) - other[i];
+        CHECK(difference(x, expected, tolerance(DType::f32, 8)) == "");
     }
     SUBCASE("through pending values") {
         Tensor x = large(1);
-        std::vector<double> wanted = values(x);
+        std::vector<double> expected = values(x);
         x = x * 2;
         x = x + b;
         Tensor y = abs(x);
         x = Tensor();
-        CHECK(peak_of([&] { need(y); }) == 0);
-        for (std::size_t i = 0; i < wanted.size(); ++i) wanted[i] = std::abs(2 * wanted[i] + other[i]);
-        CHECK(difference(y, wanted, tolerance(DType::f32, 8)) == "");
+        CHECK(peak_of([&] { materialize(y); }) == 0);
+        for (std::size_t i = 0; i < expected.size(); ++i) expected[i] = std::abs(2 * expected[i] + other[i]);
+        CHECK(difference(y, expected, tolerance(DType::f32, 8)) == "");
     }
     SUBCASE("twice an input of the same kernel") {
         Tensor x = large(1);
-        std::vector<double> wanted = values(x);
+        std::vector<double> expected = values(x);
         x = x * x + x;
-        CHECK(peak_of([&] { need(x); }) == 0);
-        for (double& v : wanted) v = v * v + v;
-        CHECK(difference(x, wanted, tolerance(DType::f32, 8)) == "");
+        CHECK(peak_of([&] { materialize(x); }) == 0);
+        for (double& v : expected) v = v * v + v;
+        CHECK(difference(x, expected, tolerance(DType::f32, 8)) == "");
     }
     SUBCASE("not of another type") {
         Tensor x = large(1);
         x = x.to(DType::i32);
-        CHECK(peak_of([&] { need(x); }) == kBytes);
+        CHECK(peak_of([&] { materialize(x); }) == kBytes);
     }
 }
 
 TEST_CASE("fusion: no result reuses memory that is still referenced") {
-    const FusionScope on(true);
+    const FusionScope fusion_on(true);
     Tensor x = large(1);
     const auto in = values(x);
     const auto times_two = [&](const Tensor& y) {
-        std::vector<double> wanted = in;
-        for (double& v : wanted) v *= 2;
-        CHECK(values(y) == wanted);
+        std::vector<double> expected = in;
+        for (double& v : expected) v *= 2;
+        CHECK(values(y) == expected);
     };
     SUBCASE("a handle") {
         const Tensor y = x * 2;
-        need(y);
+        materialize(y);
         times_two(y);
         CHECK(values(x) == in);
     }
@@ -186,53 +186,53 @@ TEST_CASE("fusion: no result reuses memory that is still referenced") {
         const Tensor same = reshape(x, {kRows * kColumns});
         Tensor y = x * 2;
         x = Tensor();
-        need(y);
+        materialize(y);
         times_two(y);
         CHECK(values(same) == in);
     }
     SUBCASE("another pending value") {
         Tensor y = x * 2, z = x + 1.0;
         x = Tensor();
-        CHECK(peak_of([&] { need(y); }) == kBytes);
-        CHECK(peak_of([&] { need(z); }) == 0);  // the last reader
+        CHECK(peak_of([&] { materialize(y); }) == kBytes);
+        CHECK(peak_of([&] { materialize(z); }) == 0);  // the last reader
         times_two(y);
-        const auto more = values(z);
+        const auto incremented = values(z);
         for (std::size_t i = 0; i < in.size(); ++i)
-            CHECK_UNARY(more[i] == static_cast<double>(static_cast<float>(in[i]) + 1.0F));
+            CHECK_UNARY(incremented[i] == static_cast<double>(static_cast<float>(in[i]) + 1.0F));
     }
     SUBCASE("a user's expression") {
         const ops::Expression elements = x.view();
         x = Tensor();
         const Scalar two[] = {2};
-        const auto twice = [&] {
+        const auto doubled_input = [&] {
             return Tensor(ops::make_lazy(ops::Expression::apply(ops::Function::mul_scalar, std::array{elements}, two),
                                          default_device()));
         };
-        times_two(twice());
-        times_two(twice());
+        times_two(doubled_input());
+        times_two(doubled_input());
     }
     SUBCASE("other elements of itself") {
         Tensor y = x + slice(x, 0, 3, 4), z = x - slice(x, 1, 5, 6);
-        need(y);
+        materialize(y);
         x = Tensor();
-        CHECK(launches([&] { need(z); }) == 1);  // no copy either
-        const auto of_y = values(y), of_z = values(z);
+        CHECK(launches([&] { materialize(z); }) == 1);  // no copy either
+        const auto expected_y = values(y), expected_z = values(z);
         int wrong = 0;
         for (std::size_t i = 0; i < in.size(); ++i) {
-            wrong += of_y[i] != static_cast<double>(static_cast<float>(in[i]) +
-                                                    static_cast<float>(in[3 * kColumns + i % kColumns]));
-            wrong += of_z[i] != static_cast<double>(static_cast<float>(in[i]) -
-                                                    static_cast<float>(in[i / kColumns * kColumns + 5]));
+            wrong += expected_y[i] != static_cast<double>(static_cast<float>(in[i]) +
+                                                          static_cast<float>(in[3 * kColumns + i % kColumns]));
+            wrong += expected_z[i] != static_cast<double>(static_cast<float>(in[i]) -
+                                                          static_cast<float>(in[i / kColumns * kColumns + 5]));
         }
         CHECK(wrong == 0);
     }
     SUBCASE("values saved for backward") {
         x.set_requires_grad();
         Tensor y = exp(x);
-        need(y);
+        materialize(y);
         Tensor z = y * 3;
         y = Tensor();
-        need(z);
+        materialize(z);
         z.backward(ones_like(z));
         const auto gradient = values(x.grad());
         for (std::size_t i = 0; i < in.size(); ++i)
@@ -241,7 +241,7 @@ TEST_CASE("fusion: no result reuses memory that is still referenced") {
 }
 
 TEST_CASE("fusion: donated memory counts as written, and belongs to its last owner") {
-    const FusionScope on(true);
+    const FusionScope fusion_on(true);
     const Device device = default_device();
     Tensor x = large(1);
     const auto before = x.view().buffer.version();
@@ -249,7 +249,7 @@ TEST_CASE("fusion: donated memory counts as written, and belongs to its last own
         const Scope scope("reuser");
         x = x * 2;
     }
-    need(x);
+    materialize(x);
     CHECK(x.view().buffer.version() == before + 1);
     const auto rows = device.memory_by_scope();
     CHECK(
@@ -288,7 +288,7 @@ std::vector<std::vector<double>> program(unsigned seed, int steps) {
                 slot = all[a] + slice(all[b], 0, 3, 4) * 0.5;
                 break;
             case 5:
-                need(slot);
+                materialize(slot);
                 break;
             case 6:
                 (void)slot.clone().fill_(1);
@@ -307,7 +307,7 @@ std::vector<std::vector<double>> program(unsigned seed, int steps) {
                 break;
             default:
                 slot = Tensor(all[a]);
-                need(slot = slot - 0.25);
+                materialize(slot = slot - 0.25);
                 break;
         }
         for (Tensor& item : all)
@@ -326,11 +326,11 @@ TEST_CASE("fusion: random programs give the same numbers with and without donati
         CAPTURE(seed);
         std::vector<std::vector<double>> fused, apart;
         {
-            const FusionScope on(true);
+            const FusionScope fusion_on(true);
             fused = program(seed, small_cases() ? 6 : 40);
         }
         {
-            const FusionScope off(false);
+            const FusionScope fusion_off(false);
             apart = program(seed, small_cases() ? 6 : 40);
         }
         REQUIRE(fused.size() == apart.size());

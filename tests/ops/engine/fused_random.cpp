@@ -37,13 +37,13 @@ struct KeepRandom {
 
 TEST_CASE("fused random: a chain with random numbers is one kernel with the same numbers") {
     const KeepRandom keep;
-    struct Wanted {
+    struct FusedChain {
         std::string name;
         std::function<Tensor(const Tensor&, const Tensor&)> call;
         bool exact;  // no product that a compiler may contract with a sum
         int kernels = 1;
     };
-    const std::vector<Wanted> chains{
+    const std::vector<FusedChain> chains{
         {"dropout", [](const Tensor& x, const Tensor&) { return dropout(relu(x), 0.3); }, true},
         {"dropout and more", [](const Tensor& x, const Tensor& b) { return dropout(relu(x * 0.5 + b), 0.3) + x; },
          false},
@@ -59,21 +59,21 @@ TEST_CASE("fused random: a chain with random numbers is one kernel with the same
     const Tensor x = random_tensor({3, columns}, 1), b = random_tensor({columns}, 2);
     for (const auto& [name, call, exact, kernels] : chains) {
         CAPTURE(name);
-        const FusionScope on(true);
+        const FusionScope fusion_on(true);
         manual_seed(21);
         Tensor y;
-        CHECK(launches([&] { need(y = call(x, b)); }) == kernels);
-        std::vector<double> apart;
+        CHECK(launches([&] { materialize(y = call(x, b)); }) == kernels);
+        std::vector<double> unfused;
         {
-            const FusionScope off(false);
+            const FusionScope fusion_off(false);
             manual_seed(21);
-            apart = values(call(x, b));
+            unfused = values(call(x, b));
         }
         for (const KernelStyle style : kernel_styles()) {
             const ops::KernelStyleScope scope(style);
             manual_seed(21);
             const auto fused = values(call(x, b));
-            CHECK(difference(fused, apart, exact ? Tolerance{} : tolerance(DType::f32, 20)) == "");
+            CHECK(difference(fused, unfused, exact ? Tolerance{} : tolerance(DType::f32, 20)) == "");
         }
     }
 }
@@ -85,14 +85,15 @@ TEST_CASE("fused random: a small broadcast tensor has each number once") {
         CAPTURE(shape.str());
         manual_seed(3);
         const Tensor noise = uniform(shape, 1, 2);
-        const auto got = values(x * noise), in = values(x), each = values(noise);
+        const auto got = values(x * noise), in = values(x), noise_values = values(noise);
         const std::int64_t columns = shape[shape.rank() - 1];
         for (std::size_t i = 0; i < in.size(); ++i) {
             const std::size_t at = shape.rank() == 3   ? i / 30
                                    : shape.rank() == 2 ? i / 6 % 5
                                    : columns == 1      ? 0
                                                        : i % 6;
-            CHECK_UNARY(got[i] == static_cast<double>(static_cast<float>(in[i]) * static_cast<float>(each[at])));
+            CHECK_UNARY(got[i] ==
+                        static_cast<double>(static_cast<float>(in[i]) * static_cast<float>(noise_values[at])));
         }
     }
 }
@@ -107,53 +108,54 @@ TEST_CASE("fused random: the position in the stream is that of the call, wheneve
         CHECK(position == 3 + 2 + 3);
         manual_seed(9);
         const Tensor d = uniform({9});
-        const auto of_d = values(d), of_c = values(c), of_b = values(b), of_a = values(a);
-        return std::vector{of_a, of_b, of_c, of_d};
+        const auto d_values = values(d), c_values = values(c), b_values = values(b), a_values = values(a);
+        return std::vector{a_values, b_values, c_values, d_values};
     };
     const auto fused = draw(true);
     CHECK(fused == draw(false));
     CHECK(fused[0] != fused[3]);
     // A tensor that is referenced has the same numbers at each use.
-    const FusionScope on(true);
+    const FusionScope fusion_on(true);
     const Tensor noise = normal({700});
     const Tensor first = noise * 2, second = noise * 4;
-    need(first);
-    need(second);
-    auto twice = values(noise), four = twice;
-    for (double& v : twice) v *= 2;
-    for (double& v : four) v *= 4;
-    CHECK(values(first) == twice);
-    CHECK(values(second) == four);
+    materialize(first);
+    materialize(second);
+    auto doubled = values(noise), quadrupled = doubled;
+    for (double& v : doubled) v *= 2;
+    for (double& v : quadrupled) v *= 4;
+    CHECK(values(first) == doubled);
+    CHECK(values(second) == quadrupled);
 }
 
 TEST_CASE("dropout: the gradient recomputes the mask in one kernel and stores nothing") {
     const KeepRandom keep;
-    const FusionScope on(true);
+    const FusionScope fusion_on(true);
     Tensor x = random_tensor({50, 31}, 1, DType::f32, 1, 2).set_requires_grad();
-    const Tensor up = random_tensor({50, 31}, 2, DType::f32, 1, 2);
-    need(x);
+    const Tensor out_gradient = random_tensor({50, 31}, 2, DType::f32, 1, 2);
+    materialize(x);
     const auto before = x.device().memory().in_use;
     Tensor y = dropout(x, 0.4);
-    need(y);
+    materialize(y);
     CHECK(x.device().memory().in_use - before <= 50 * 31 * 4 + std::max<std::size_t>(256, x.device().info().alignment));
-    const auto out = values(y), in = values(x), factors = values(up);
-    CHECK(launches([&] { y.backward(up); }) <= 2);  // it, and an unshared copy of the gradient
+    const auto out = values(y), in = values(x), factors = values(out_gradient);
+    CHECK(launches([&] { y.backward(out_gradient); }) <= 2);  // it, and an unshared copy of the gradient
     const auto gradient = values(x.grad());
     int dropped = 0;
-    std::vector<double> wanted;
+    std::vector<double> expected;
     for (std::size_t i = 0; i < in.size(); ++i) {
         dropped += out[i] == 0;
-        wanted.push_back(out[i] == 0 ? 0 : factors[i] / 0.6);
+        expected.push_back(out[i] == 0 ? 0 : factors[i] / 0.6);
         CHECK_UNARY(out[i] == 0 || std::abs(out[i] - in[i] / 0.6) < 1e-6);
     }
-    CHECK(difference(gradient, wanted, tolerance(DType::f32, 2)) == "");
+    CHECK(difference(gradient, expected, tolerance(DType::f32, 2)) == "");
     CHECK(std::abs(dropped - 0.4 * 50 * 31) < 5 * std::sqrt(0.24 * 50 * 31));
     // The double backward as well, which passes only through the kept elements.
     const Tensor z = dropout(x * x, 0.4);
     const Tensor first = grad({sum(z)}, {x}, {.create_graph = true})[0];
     const Tensor second = grad({sum(first)}, {x})[0];
-    const auto kept = values(z), twice = values(second);
-    for (std::size_t i = 0; i < kept.size(); ++i) CHECK_UNARY(std::abs(twice[i] - (kept[i] == 0 ? 0 : 2 / 0.6)) < 1e-5);
+    const auto dropped_out = values(z), doubled = values(second);
+    for (std::size_t i = 0; i < dropped_out.size(); ++i)
+        CHECK_UNARY(std::abs(doubled[i] - (dropped_out[i] == 0 ? 0 : 2 / 0.6)) < 1e-5);
 }
 
 TEST_CASE("dropout and random numbers: invalid arguments are refused at the call") {
@@ -165,7 +167,7 @@ TEST_CASE("dropout and random numbers: invalid arguments are refused at the call
     CHECK(random_state(default_device()).offset == before);
     CHECK(values(dropout(ones({0, 3}), 0.5)).empty());
     CHECK(values(dropout(ones({3}), 1)) == std::vector<double>{0, 0, 0});
-    const auto drawn = random_state(default_device()).offset;
+    const auto offset_before = random_state(default_device()).offset;
     CHECK(values(dropout(ones({3}), 0)) == std::vector<double>{1, 1, 1});
-    CHECK(random_state(default_device()).offset == drawn);  // nothing is sampled for a probability of 0
+    CHECK(random_state(default_device()).offset == offset_before);  // nothing is sampled for a probability of 0
 }

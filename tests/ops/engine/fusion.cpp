@@ -32,30 +32,30 @@ using ops::LazyArray;
 namespace {}  // namespace
 
 TEST_CASE("fusion: a chain of functions is one kernel") {
-    const FusionScope on(true);
+    const FusionScope fusion_on(true);
     const Tensor a = random_tensor({3, 5, 7}, 1), b = random_tensor({7}, 2), c = random_tensor({3, 1, 1}, 3);
     Tensor y;
     CHECK(launches([&] {
               y = clamp(relu(a * b + c) - 0.25, -0.1, 0.4);
-              need(y);
+              materialize(y);
           }) == 1);
     const auto in_a = values(a), in_b = values(b), in_c = values(c);
-    std::vector<double> wanted(in_a.size());
-    for (std::size_t i = 0; i < wanted.size(); ++i)
-        wanted[i] = std::clamp(std::max(0.0, in_a[i] * in_b[i % 7] + in_c[i / 35]) - 0.25, -0.1, 0.4);
-    CHECK(difference(y, wanted, tolerance(DType::f32, 4)) == "");
-    const FusionScope off(false);
+    std::vector<double> expected(in_a.size());
+    for (std::size_t i = 0; i < expected.size(); ++i)
+        expected[i] = std::clamp(std::max(0.0, in_a[i] * in_b[i % 7] + in_c[i / 35]) - 0.25, -0.1, 0.4);
+    CHECK(difference(y, expected, tolerance(DType::f32, 4)) == "");
+    const FusionScope fusion_off(false);
     CHECK(launches([&] { y = clamp(relu(a * b + c) - 0.25, -0.1, 0.4); }) == 5);
-    CHECK(difference(y, wanted, tolerance(DType::f32, 4)) == "");
+    CHECK(difference(y, expected, tolerance(DType::f32, 4)) == "");
 }
 
 TEST_CASE("fusion: expressions of the same functions over other operands are other kernels") {
-    const FusionScope on(true);
+    const FusionScope fusion_on(true);
     const Tensor a = random_tensor({11}, 1), b = random_tensor({11}, 2);
     const auto in_a = values(a), in_b = values(b);
-    const auto check = [&](const Tensor& got, const std::function<double(double, double)>& wanted) {
+    const auto check = [&](const Tensor& got, const std::function<double(double, double)>& expected) {
         std::vector<double> all;
-        for (std::size_t i = 0; i < in_a.size(); ++i) all.push_back(wanted(in_a[i], in_b[i]));
+        for (std::size_t i = 0; i < in_a.size(); ++i) all.push_back(expected(in_a[i], in_b[i]));
         CHECK(difference(got, all, tolerance(DType::f32, 4)) == "");
     };
     check(a * b - a, [](double x, double y) { return x * y - x; });
@@ -63,34 +63,34 @@ TEST_CASE("fusion: expressions of the same functions over other operands are oth
     check(b - a * b, [](double x, double y) { return y - x * y; });
     check((a - b) * (a - b), [](double x, double y) { return (x - y) * (x - y); });
     check((a - b) * (b - a), [](double x, double y) { return (x - y) * (y - x); });
-    const auto wired = [&](bool first) {
+    const auto diamond = [&](bool first) {
         const Tensor h = a * b, k = a + b;
         return (h - k) * (first ? h : k);
     };
-    check(wired(true), [](double x, double y) { return (x * y - x - y) * x * y; });
-    check(wired(false), [](double x, double y) { return (x * y - x - y) * (x + y); });
+    check(diamond(true), [](double x, double y) { return (x * y - x - y) * x * y; });
+    check(diamond(false), [](double x, double y) { return (x * y - x - y) * (x + y); });
     check(a * 2 - b * 3, [](double x, double y) { return x * 2 - y * 3; });
     check(a * 5 - b * 7, [](double x, double y) { return x * 5 - y * 7; });
 }
 
 TEST_CASE("fusion: launches are deferred until a value is needed, and unneeded values are never computed") {
-    const FusionScope on(true);
+    const FusionScope fusion_on(true);
     const Tensor a = random_tensor({9}, 1);
     CHECK(launches([&] { (void)(relu(a) + 1.0); }) == 0);
     Tensor y;
     CHECK(launches([&] { y = relu(a) + 1.0; }) == 0);
-    CHECK(launches([&] { need(y); }) == 1);
-    CHECK(launches([&] { need(y); }) == 0);
+    CHECK(launches([&] { materialize(y); }) == 1);
+    CHECK(launches([&] { materialize(y); }) == 0);
 }
 
 TEST_CASE("fusion: a value with two uses is computed once, or fused into both") {
-    const FusionScope on(true);
+    const FusionScope fusion_on(true);
     const Tensor a = random_tensor({40}, 1), b = random_tensor({40}, 2);
     const Tensor h = a + b;
     Tensor y, z, again;
-    CHECK(launches([&] { need(y = h * h); }) == 1);  // fuses h
-    CHECK(launches([&] { need(z = h - a); }) == 1);  // stores h as well, since it is the second use
-    CHECK(launches([&] { need(again = relu(h)); }) == 1);
+    CHECK(launches([&] { materialize(y = h * h); }) == 1);  // fuses h
+    CHECK(launches([&] { materialize(z = h - a); }) == 1);  // stores h as well, since it is the second use
+    CHECK(launches([&] { materialize(again = relu(h)); }) == 1);
     const auto in_a = values(a), in_b = values(b);
     std::vector<double> square, rest, positive;
     for (std::size_t i = 0; i < in_a.size(); ++i) {
@@ -104,48 +104,48 @@ TEST_CASE("fusion: a value with two uses is computed once, or fused into both") 
     CHECK(difference(again, positive, tolerance(DType::f32, 4)) == "");
     // Expensive functions are not computed twice.
     const Tensor e = exp(a);
-    CHECK(launches([&] { need(e + 1.0); }) == 1);
-    CHECK(launches([&] { need(e); }) == 0);
-    CHECK(launches([&] { need(exp(a) + 1.0); }) == 1);
+    CHECK(launches([&] { materialize(e + 1.0); }) == 1);
+    CHECK(launches([&] { materialize(e); }) == 0);
+    CHECK(launches([&] { materialize(exp(a) + 1.0); }) == 1);
 }
 
 TEST_CASE("fusion: small broadcast values are computed once") {
-    const FusionScope on(true);
+    const FusionScope fusion_on(true);
     const Tensor a = random_tensor({50, 30}, 1), b = random_tensor({30}, 2), c = random_tensor({30}, 3);
     Tensor y;
-    CHECK(launches([&] { need(y = a * (b + c)); }) == 2);
+    CHECK(launches([&] { materialize(y = a * (b + c)); }) == 2);
     const auto in_a = values(a), in_b = values(b), in_c = values(c);
-    std::vector<double> wanted(in_a.size());
-    for (std::size_t i = 0; i < wanted.size(); ++i) wanted[i] = in_a[i] * (in_b[i % 30] + in_c[i % 30]);
-    CHECK(difference(y, wanted, tolerance(DType::f32, 4)) == "");
+    std::vector<double> expected(in_a.size());
+    for (std::size_t i = 0; i < expected.size(); ++i) expected[i] = in_a[i] * (in_b[i % 30] + in_c[i % 30]);
+    CHECK(difference(y, expected, tolerance(DType::f32, 4)) == "");
 }
 
 TEST_CASE("fusion: expressions are split where kernels would become too large") {
-    const FusionScope on(true);
+    const FusionScope fusion_on(true);
     const Tensor a = random_tensor({33}, 1);
     const auto in = values(a);
     SUBCASE("many functions") {
         Tensor y = a;
-        std::vector<double> wanted = in;
+        std::vector<double> expected = in;
         CHECK(launches([&] {
                   for (int i = 0; i < 100; ++i) y = y * 0.5 + 0.25;
-                  need(y);
+                  materialize(y);
               }) < 30);
-        for (double& v : wanted)
+        for (double& v : expected)
             for (int i = 0; i < 100; ++i) v = v * 0.5 + 0.25;
-        CHECK(difference(y, wanted, tolerance(DType::f32, 100)) == "");
+        CHECK(difference(y, expected, tolerance(DType::f32, 100)) == "");
     }
     SUBCASE("many inputs") {
         std::vector<Tensor> parts;
         Tensor y = a;
-        std::vector<double> wanted = in;
+        std::vector<double> expected = in;
         for (std::uint64_t i = 0; i < 20; ++i) {
             parts.push_back(random_tensor({33}, 10 + i));
             y = y + parts.back();
             const auto added = values(parts.back());
-            for (std::size_t k = 0; k < wanted.size(); ++k) wanted[k] += added[k];
+            for (std::size_t k = 0; k < expected.size(); ++k) expected[k] += added[k];
         }
-        CHECK(difference(y, wanted, tolerance(DType::f32, 40)) == "");
+        CHECK(difference(y, expected, tolerance(DType::f32, 40)) == "");
     }
     SUBCASE("a value that doubles") {
         Tensor y = a;
@@ -155,7 +155,7 @@ TEST_CASE("fusion: expressions are split where kernels would become too large") 
 }
 
 TEST_CASE("fusion: functions after a product or a convolution become its epilogue") {
-    const FusionScope on(true);
+    const FusionScope fusion_on(true);
     if (!has_kernel_style(KernelStyle::simd)) return;
     const ops::KernelStyleScope cpu(KernelStyle::simd);
     const Tensor x = random_tensor({2, 3, 6, 7}, 1), filter = random_tensor({4, 3, 3, 3}, 2),
@@ -165,15 +165,15 @@ TEST_CASE("fusion: functions after a product or a convolution become its epilogu
     const auto mapped = [&] { return gelu(linear(rows, weight, bias)); };
     const Tensor second = random_tensor({3, 4, 1, 1}, 7);
     const auto nested = [&] { return conv2d(relu(conv2d(x, filter, {}, {.padding = 1}) + residual), second); };
-    const auto many = [&] {  // one input too many with the bias
+    const auto too_many_inputs = [&] {  // one input too many with the bias
         Tensor y = linear(rows, weight, bias);
         for (std::uint64_t i = 0; i < 7; ++i) y = y + random_tensor({6, 5}, 20 + i);
         return y;
     };
-    const auto held = [&] {
+    const auto reused_result = [&] {
         const Tensor h = linear(rows, weight, bias);
         Tensor y = relu(h);
-        need(y);
+        materialize(y);
         return y + h;
     };
     const auto both = [&] {
@@ -181,26 +181,32 @@ TEST_CASE("fusion: functions after a product or a convolution become its epilogu
         y = relu(y) + y;
         return y;
     };
-    const auto two = [&] {
+    const auto two_consumers = [&] {
         Tensor y = matmul(rows, transpose(weight)), z = linear(rows, weight);
         y = y * z;
         return y;
     };
-    for (const auto& [function, most] : std::vector<std::pair<std::function<Tensor()>, int>>{
-             {convolved, 0}, {nested, 0}, {mapped, 0}, {many, 2}, {held, 3}, {both, 1}, {two, 1}}) {
-        std::vector<double> apart;
+    for (const auto& [function, max_launches] :
+         std::vector<std::pair<std::function<Tensor()>, int>>{{convolved, 0},
+                                                              {nested, 0},
+                                                              {mapped, 0},
+                                                              {too_many_inputs, 2},
+                                                              {reused_result, 3},
+                                                              {both, 1},
+                                                              {two_consumers, 1}}) {
+        std::vector<double> unfused;
         {
-            const FusionScope off(false);
-            apart = values(function());
+            const FusionScope fusion_off(false);
+            unfused = values(function());
         }
         std::vector<double> fused;
-        CHECK(launches([&] { need(function()); }, "elementwise") <= most);
-        CHECK(difference(function(), apart, tolerance(DType::f32, 40)) == "");
+        CHECK(launches([&] { materialize(function()); }, "elementwise") <= max_launches);
+        CHECK(difference(function(), unfused, tolerance(DType::f32, 40)) == "");
     }
 }
 
 TEST_CASE("fusion: batch normalisation at inference becomes the scale and shift of the convolution before it") {
-    const FusionScope on(true);
+    const FusionScope fusion_on(true);
     const Tensor x = random_tensor({2, 3, 6, 7}, 1), filter = random_tensor({5, 3, 3, 3}, 2),
                  residual = random_tensor({2, 5, 6, 7}, 3), depth = random_tensor({3, 1, 3, 3}, 4);
     Tensor weight = random_tensor({5}, 5), bias = random_tensor({5}, 6), mean = random_tensor({5}, 7),
@@ -210,8 +216,8 @@ TEST_CASE("fusion: batch normalisation at inference becomes the scale and shift 
             batch_norm(conv2d(x, filter, {}, {.padding = 1}), weight, bias, mean, variance, {.training = false}) +
             residual);
     };
-    const auto by_hand = [&] {
-        const FusionScope off(false);
+    const auto unfused_net = [&] {
+        const FusionScope fusion_off(false);
         const auto channels = [](const Tensor& t) { return reshape(t, {5, 1, 1}); };
         const Tensor h = conv2d(x, filter, {}, {.padding = 1});
         return values(relu((h - channels(mean)) / sqrt(channels(variance) + 1e-5) * channels(weight) + channels(bias) +
@@ -220,13 +226,13 @@ TEST_CASE("fusion: batch normalisation at inference becomes the scale and shift 
     for (const KernelStyle style : kernel_styles()) {
         const ops::KernelStyleScope scope(style);
         const NoGrad no_grad;
-        CHECK(difference(net(), by_hand(), tolerance(DType::f32, 60)) == "");
-        CHECK(launches([&] { need(net()); }, "elementwise") == 0);
-        CHECK(launches([&] { need(net()); }, "batch_norm_scale") == 0);
+        CHECK(difference(net(), unfused_net(), tolerance(DType::f32, 60)) == "");
+        CHECK(launches([&] { materialize(net()); }, "elementwise") == 0);
+        CHECK(launches([&] { materialize(net()); }, "batch_norm_scale") == 0);
         // The folded values are recomputed when any of the four tensors is written.
         for (Tensor* tensor : {&weight, &bias, &mean, &variance}) {
             tensor->mul_(1.25);
-            CHECK(difference(net(), by_hand(), tolerance(DType::f32, 60)) == "");
+            CHECK(difference(net(), unfused_net(), tolerance(DType::f32, 60)) == "");
         }
     }
     {
@@ -237,8 +243,8 @@ TEST_CASE("fusion: batch normalisation at inference becomes the scale and shift 
         for (const std::int64_t channels : {1, 4, 8}) {
             const Tensor part = slice(in, 1, 0, channels), mean_part = slice(m, 0, 0, channels),
                          variance_part = slice(v, 0, 0, channels);
-            const Tensor wanted = (part - mean_part) / sqrt(variance_part + 1e-5);
-            CHECK(difference(batch_norm(part, {}, {}, mean_part, variance_part, {.training = false}), values(wanted),
+            const Tensor expected = (part - mean_part) / sqrt(variance_part + 1e-5);
+            CHECK(difference(batch_norm(part, {}, {}, mean_part, variance_part, {.training = false}), values(expected),
                              tolerance(DType::f32, 10)) == "");
         }
     }
@@ -252,12 +258,14 @@ TEST_CASE("fusion: batch normalisation at inference becomes the scale and shift 
             const Tensor in = random_tensor({2, 3}, 1), a = random_tensor({3}, 2, DType::f32, 0.5, 2),
                          b = random_tensor({3}, 3, DType::f32, 0.5, 2);
             for (int round = 0; round < 2; ++round) {
-                const auto wanted = [&](const Tensor& m, const Tensor& v) { return values((in - m) / sqrt(v + 1e-5)); };
-                CHECK(difference(batch_norm(in, {}, {}, a, b, {.training = false}), wanted(a, b),
+                const auto expected = [&](const Tensor& m, const Tensor& v) {
+                    return values((in - m) / sqrt(v + 1e-5));
+                };
+                CHECK(difference(batch_norm(in, {}, {}, a, b, {.training = false}), expected(a, b),
                                  tolerance(DType::f32, 10)) == "");
-                CHECK(difference(batch_norm(in, {}, {}, b, a, {.training = false}), wanted(b, a),
+                CHECK(difference(batch_norm(in, {}, {}, b, a, {.training = false}), expected(b, a),
                                  tolerance(DType::f32, 10)) == "");
-                CHECK(difference(batch_norm(in, {}, {}, a, a, {.training = false}), wanted(a, a),
+                CHECK(difference(batch_norm(in, {}, {}, a, a, {.training = false}), expected(a, a),
                                  tolerance(DType::f32, 10)) == "");
             }
         }
@@ -265,18 +273,18 @@ TEST_CASE("fusion: batch normalisation at inference becomes the scale and shift 
     }
     // With gradients nothing is folded, and the gradient is that of each function.
     weight.set_requires_grad();
-    CHECK(difference(net(), by_hand(), tolerance(DType::f32, 60)) == "");
+    CHECK(difference(net(), unfused_net(), tolerance(DType::f32, 60)) == "");
     sum(square(net())).backward();
     const auto fused = values(weight.grad());
     weight.zero_grad();
-    const FusionScope off(false);
+    const FusionScope fusion_off(false);
     sum(square(net())).backward();
     CHECK(difference(fused, values(weight.grad()), tolerance(DType::f32, 500)) == "");
     CHECK(std::ranges::any_of(fused, [](double v) { return v != 0; }));
 }
 
 TEST_CASE("fusion: batch normalisation in training and its epilogue are one kernel") {
-    const FusionScope on(true);
+    const FusionScope fusion_on(true);
     const Tensor x = random_tensor({3, 4, 5, 6}, 1), weight = random_tensor({4}, 2), bias = random_tensor({4}, 3);
     std::vector<Tensor> others;
     for (std::uint64_t i = 0; i < 6; ++i) others.push_back(random_tensor({3, 4, 5, 6}, 10 + i));
@@ -287,85 +295,85 @@ TEST_CASE("fusion: batch normalisation in training and its epilogue are one kern
         for (const Tensor& other : others) y = y + other;
         return y;
     };
-    const auto held = [&] {
+    const auto reused_result = [&] {
         const Tensor h = plain();
         Tensor y = relu(h);
-        need(y);
+        materialize(y);
         return y - h;
     };
-    struct Wanted {
+    struct LaunchCounts {
         std::function<Tensor()> function;
-        int alone, elementwise;
+        int batch_norm_launches, elementwise_launches;
     };
-    for (const auto& [function, alone, elementwise] :
-         std::vector<Wanted>{{plain, 1, 0}, {followed, 0, 1}, {too_many, 1, 1}, {held, 1, 2}}) {
-        CHECK(launches([&] { need(function()); }, "batch_norm") == alone);
-        CHECK(launches([&] { need(function()); }, "elementwise") == elementwise);
+    for (const auto& [function, batch_norm_launches, elementwise_launches] :
+         std::vector<LaunchCounts>{{plain, 1, 0}, {followed, 0, 1}, {too_many, 1, 1}, {reused_result, 1, 2}}) {
+        CHECK(launches([&] { materialize(function()); }, "batch_norm") == batch_norm_launches);
+        CHECK(launches([&] { materialize(function()); }, "elementwise") == elementwise_launches);
         const Tensor fused = function();
-        const FusionScope off(false);
+        const FusionScope fusion_off(false);
         CHECK(difference(fused, values(function()), tolerance(DType::f32, 20)) == "");
     }
 }
 
 TEST_CASE("fusion: in-place writes defer to pending readers and change none of them") {
-    const FusionScope on(true);
+    const FusionScope fusion_on(true);
     Tensor x = random_tensor({12}, 1), w = random_tensor({5, 12}, 2);
     const auto before = values(x);
-    std::vector<double> twice = before;
-    for (double& v : twice) v *= 2;
+    std::vector<double> doubled = before;
+    for (double& v : doubled) v *= 2;
     SUBCASE("elementwise") {
         const Tensor y = x * 2;
         x.fill_(0);
-        CHECK(values(y) == twice);
+        CHECK(values(y) == doubled);
     }
     SUBCASE("through an alias") {
         const Tensor y = x * 2;
         Tensor same = reshape(x, {3, 4});
         same.fill_(0);
-        CHECK(values(y) == twice);
+        CHECK(values(y) == doubled);
     }
     SUBCASE("below another value") {
         const Tensor y = x * 2, z = y + 1.0;
         x.fill_(0);
-        for (double& v : twice) v += 1;
-        CHECK(difference(z, twice, tolerance(DType::f32, 2)) == "");
+        for (double& v : doubled) v += 1;
+        CHECK(difference(z, doubled, tolerance(DType::f32, 2)) == "");
     }
     SUBCASE("of a value evaluated in between") {
         Tensor y = x * 2;
         const Tensor z = y + 1.0;
-        need(y);
+        materialize(y);
         y.fill_(0);
-        for (double& v : twice) v += 1;
-        CHECK(difference(z, twice, tolerance(DType::f32, 2)) == "");
+        for (double& v : doubled) v += 1;
+        CHECK(difference(z, doubled, tolerance(DType::f32, 2)) == "");
     }
     SUBCASE("product and convolution") {
-        std::vector<double> wanted;
+        std::vector<double> expected;
         {
-            const FusionScope off(false);
-            wanted = values(linear(reshape(x, {1, 12}), w));
+            const FusionScope fusion_off(false);
+            expected = values(linear(reshape(x, {1, 12}), w));
         }
         const Tensor y = linear(reshape(x, {1, 12}), w);
         SUBCASE("the weight") { w.fill_(0); }
         SUBCASE("the input") { x.add_(x); }
-        CHECK(values(y) == wanted);
+        CHECK(values(y) == expected);
     }
     SUBCASE("by a user's kernel") {
         const Tensor y = x * 2;
         ops::fill(x.view(), 7);
         x.bump_version();
-        CHECK(values(y) == twice);
+        CHECK(values(y) == doubled);
         CHECK(values(x) == std::vector<double>(12, 7));
     }
 }
 
 TEST_CASE("fusion: overwritten saved tensors are detected, evaluated or pending") {
-    const FusionScope on(true);
+    const FusionScope fusion_on(true);
     for (const bool computed : {false, true}) {
         CAPTURE(computed);
         Tensor x = random_tensor({6}, 1);
         x.set_requires_grad();
         Tensor y = exp(x);
-        if (computed) need(y);
+        if (computed) materialize(y);
         const Tensor loss = sum(y);
         y.detach().fill_(1);
         CHECK_THROWS_AS(loss.backward(), ValueError);
@@ -380,14 +388,14 @@ TEST_CASE("fusion: overwritten saved tensors are detected, evaluated or pending"
 }
 
 TEST_CASE("fusion: several threads evaluate the same values") {
-    const FusionScope on(true);
+    const FusionScope fusion_on(true);
     const Tensor x = random_tensor({1000}, 1);
     const auto in = values(x);
     for (int round = 0; round < (small_cases() ? 1 : 20); ++round) {
         const Tensor h = x * 2, y = h + 1.0;
-        for (const std::string& fault : in_threads(4, [&](int thread) -> std::string {
-                 const Tensor mine = y + static_cast<double>(thread);
-                 const auto got = values(mine), shared = values(h);
+        for (const std::string& fault : run_in_threads(4, [&](int thread) -> std::string {
+                 const Tensor incremented = y + static_cast<double>(thread);
+                 const auto got = values(incremented), shared = values(h);
                  for (std::size_t i = 0; i < in.size(); ++i)
                      if (std::abs(got[i] - (in[i] * 2 + 1 + thread)) > 1e-5 || shared[i] != in[i] * 2)
                          return "a wrong value";
@@ -468,18 +476,18 @@ std::vector<std::vector<double>> random_program(unsigned seed, int steps) {
 TEST_CASE("fusion: random programs give the same numbers with and without it") {
     for (unsigned seed = 1; seed <= (small_cases() ? 2 : 60); ++seed) {
         CAPTURE(seed);
-        std::vector<std::vector<double>> fused, apart;
+        std::vector<std::vector<double>> fused, unfused;
         {
-            const FusionScope on(true);
+            const FusionScope fusion_on(true);
             fused = random_program(seed, small_cases() ? 12 : 40);
         }
         {
-            const FusionScope off(false);
-            apart = random_program(seed, small_cases() ? 12 : 40);
+            const FusionScope fusion_off(false);
+            unfused = random_program(seed, small_cases() ? 12 : 40);
         }
-        REQUIRE(fused.size() == apart.size());
+        REQUIRE(fused.size() == unfused.size());
         for (std::size_t i = 0; i < fused.size(); ++i)
-            CHECK(difference(fused[i], apart[i], tolerance(DType::f32, 1000)) == "");
+            CHECK(difference(fused[i], unfused[i], tolerance(DType::f32, 1000)) == "");
     }
 }
 

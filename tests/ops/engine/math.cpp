@@ -153,43 +153,43 @@ TEST_CASE("philox.clh: words and uniforms match the host's bit for bit, normals 
                {first, stream, key, argument<float>(buffer)});
     };
     run("doctor_philox_words", defines_of<float>());
-    const auto words = to_host<std::uint32_t>(buffer, 4 * blocks);
-    const auto halves = [](std::uint64_t v) {
+    const auto random_words = to_host<std::uint32_t>(buffer, 4 * blocks);
+    const auto low_and_high = [](std::uint64_t v) {
         return std::array{static_cast<std::uint32_t>(v), static_cast<std::uint32_t>(v >> 32)};
     };
     std::size_t wrong = 0;
     for (std::size_t i = 0; i < blocks; ++i) {
-        const auto block = halves(first + i), s = halves(stream);
-        const auto expected = philox4x32_10({block[0], block[1], s[0], s[1]}, halves(key));
-        wrong += std::equal(expected.begin(), expected.end(), &words[4 * i]) ? 0 : 1;
+        const auto block = low_and_high(first + i), s = low_and_high(stream);
+        const auto expected = philox4x32_10({block[0], block[1], s[0], s[1]}, low_and_high(key));
+        wrong += std::equal(expected.begin(), expected.end(), &random_words[4 * i]) ? 0 : 1;
     }
     CHECK(wrong == 0);
 
     run("doctor_philox_uniform", defines_of<float>());
     const auto uniforms = to_host<float>(buffer, 4 * blocks);
-    for (std::size_t i = 0; i < words.size(); ++i) wrong += uniforms[i] == unit_uniform(words[i]) ? 0 : 1;
+    for (std::size_t i = 0; i < random_words.size(); ++i) wrong += uniforms[i] == unit_uniform(random_words[i]) ? 0 : 1;
     CHECK(wrong == 0);
 
     run("doctor_philox_normal", defines_of<float>());
     const auto normals = to_host<float>(buffer, 4 * blocks);
     const double allowed = device.info().type == DeviceType::cpu ? 1e-6 : 3e-6;
     double worst = 0, sum = 0, squares = 0;
-    for (std::size_t i = 0; i < words.size(); i += 2) {
-        const double radius = std::sqrt(-2 * std::log(unit(words[i])));
-        const double angle = 2 * std::numbers::pi * 0x1p-32 * words[i + 1];
+    for (std::size_t i = 0; i < random_words.size(); i += 2) {
+        const double radius = std::sqrt(-2 * std::log(unit(random_words[i])));
+        const double angle = 2 * std::numbers::pi * 0x1p-32 * random_words[i + 1];
         worst = std::max({worst, std::abs(normals[i] - radius * std::cos(angle)),
                           std::abs(normals[i + 1] - radius * std::sin(angle))});
         sum += normals[i] + normals[i + 1];
         squares += normals[i] * normals[i] + normals[i + 1] * normals[i + 1];
     }
     CHECK(worst <= allowed);
-    const auto n = static_cast<double>(words.size());
+    const auto n = static_cast<double>(random_words.size());
     CHECK(std::abs(sum / n) < 5 / std::sqrt(n));
     CHECK(std::abs(squares / n - 1) < 5 * std::sqrt(2 / n));
 
     if (!device.info().fp64) return;
     const auto unit53 = [&](std::size_t i) {
-        return static_cast<double>((std::uint64_t{words[i + 1]} << 32 | words[i]) >> 11) * 0x1p-53;
+        return static_cast<double>((std::uint64_t{random_words[i + 1]} << 32 | random_words[i]) >> 11) * 0x1p-53;
     };
     run("doctor_philox_uniform", defines_of<double>());
     const auto doubles = to_host<double>(buffer, 2 * blocks);

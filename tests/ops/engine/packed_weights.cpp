@@ -44,9 +44,9 @@ TEST_CASE("packed weights: linear layers match a call with gradients bit for bit
             nn::Linear layer(in, out);
             layer.to(dtype);
             for (const std::int64_t m : rows) same_bits(layer, {m, in}, dtype);
-            nn::Sequential behind(nn::Linear(in, out), nn::GELU());
-            behind.to(dtype);
-            if (dtype == DType::f32) same_bits(behind, {9, in}, dtype);
+            nn::Sequential with_gelu(nn::Linear(in, out), nn::GELU());
+            with_gelu.to(dtype);
+            if (dtype == DType::f32) same_bits(with_gelu, {9, in}, dtype);
         }
 }
 
@@ -86,11 +86,11 @@ TEST_CASE("packed weights: at most one copy of a weight for any numbers of rows,
     if (device.kernel_style() == KernelStyle::simd) CHECK(packs);
     device.release_cached_memory();
     CHECK(device.memory().packed_weights == 0);
-    const std::uint64_t without = device.memory().in_use;
+    const std::uint64_t bytes_before = device.memory().in_use;
     device.set_packed_weights_limit(weight / 2);
     call();
     CHECK(device.memory().packed_weights == 0);
-    CHECK(device.memory().in_use <= without + weight / 10);
+    CHECK(device.memory().in_use <= bytes_before + weight / 10);
 }
 
 TEST_CASE("packed weights: freed before an allocation fails, and later results are correct") {
@@ -103,12 +103,12 @@ TEST_CASE("packed weights: freed before an allocation fails, and later results a
     const NoGrad no_grad;
     const auto expected = values(layer(x));
     for (int call = 0; call < 3; ++call) CHECK(values(layer(x)) == expected);
-    std::vector<Tensor> taken;
+    std::vector<Tensor> allocated;
     try {
-        for (;;) taken.push_back(zeros({1 << 20}));
+        for (;;) allocated.push_back(zeros({1 << 20}));
     } catch (const OutOfMemory&) {
     }
     CHECK(device.memory().packed_weights == 0);
-    taken.resize(taken.size() - 2);  // room for the result, not for a copy
+    allocated.resize(allocated.size() - 2);  // room for the result, not for a copy
     for (int call = 0; call < 3; ++call) CHECK(values(layer(x)) == expected);
 }

@@ -75,31 +75,31 @@ TEST_CASE("pending: batched sums of partial results, in both kernel styles") {
                 CAPTURE(static_cast<int>(style));
                 std::vector<Tensor> partials, results;
                 std::vector<ops::SplitKPartial> sums;
-                const Tensor around = full({6000}, 7, {dtype});
+                const Tensor memory = full({6000}, 7, {dtype});
                 for (std::int64_t i = 0; i < count; ++i) {
                     const std::int64_t elements = i % 3 == 0 ? 1 + i : i % 3 == 1 ? 256 + i : 777;
                     partials.push_back(random_tensor({1 + i % 5, elements}, static_cast<std::uint64_t>(i), dtype));
                     if (i == 1) results.push_back(Tensor(elsewhere(default_device(), dtype, {elements})));
                     else
                         results.push_back(i % 2 == 0 || count > 3 ? zeros({elements}, {dtype})
-                                                                  : slice(around, 0, 1000 * i, 1000 * i + elements));
+                                                                  : slice(memory, 0, 1000 * i, 1000 * i + elements));
                     sums.push_back({partials.back().view(), results.back().view()});
                 }
                 // All partials are in one memory object, except separate ones; or, for a memory checker, each is
                 // separate.
-                const int made = launches([&] { ops::reduce_partials(sums, style); }, "sum_partials");
-                CHECK(made >= (count > 22 ? 3 : 1));
-                if (!small_cases()) CHECK(made <= (count > 22 ? 6 : 2));
+                const int launch_count = launches([&] { ops::reduce_partials(sums, style); }, "sum_partials");
+                CHECK(launch_count >= (count > 22 ? 3 : 1));
+                if (!small_cases()) CHECK(launch_count <= (count > 22 ? 6 : 2));
                 for (std::size_t i = 0; i < sums.size(); ++i)
                     CHECK(difference(results[i], summed(partials[i]), tolerance(dtype, 5)) == "");
-                const std::vector<double> beside = values(around);
-                CHECK(beside[999] == 7);
-                CHECK(beside[5999] == 7);
+                const std::vector<double> memory_values = values(memory);
+                CHECK(memory_values[999] == 7);
+                CHECK(memory_values[5999] == 7);
             }
 }
 
 TEST_CASE("pending: sums of partial results are batched, and any use of one launches all") {
-    const FusionScope on(true);
+    const FusionScope fusion_on(true);
     const Tensor a = random_tensor({3, 20}, 1), b = random_tensor({2, 300}, 2),
                  c = random_tensor({4, 6}, 3, device().info().fp64 ? DType::f64 : DType::f32);
     const auto sum_of = [](const Tensor& partials, const Shape& shape) {
@@ -108,29 +108,29 @@ TEST_CASE("pending: sums of partial results are batched, and any use of one laun
     Tensor x, y, z;
     CHECK(launches([&] { x = sum_of(a, {4, 5}), y = sum_of(b, {300}), z = sum_of(c, {6}); }) == 0);
     CHECK(ops::is_batched(x.value()));
-    CHECK(launches([&] { need(y); }) == 1);
+    CHECK(launches([&] { materialize(y); }) == 1);
     CHECK(x.value().computed());
     CHECK(!ops::is_batched(x.value()));
     CHECK(z.value().computed() == (c.dtype() == DType::f32));  // of another type
-    CHECK(launches([&] { need(x), need(y); }) == 0);
+    CHECK(launches([&] { materialize(x), materialize(y); }) == 0);
     CHECK(difference(x, summed(a), tolerance(DType::f32, 3)) == "");
     CHECK(difference(y, summed(b), tolerance(DType::f32, 2)) == "");
     CHECK(difference(z, summed(c), tolerance(c.dtype(), 4)) == "");
     // An input of an expression, and a dropped sum.
-    CHECK(launches([&] { need(sum_of(a, {20}) * 2.0); }, "sum_partials") == 1);
-    CHECK(launches([&] { (void)sum_of(a, {20}), need(sum_of(b, {300})); }) == 1);
+    CHECK(launches([&] { materialize(sum_of(a, {20}) * 2.0); }, "sum_partials") == 1);
+    CHECK(launches([&] { (void)sum_of(a, {20}), materialize(sum_of(b, {300})); }) == 1);
     Tensor doubled = sum_of(a, {20}) + sum_of(a, {20});
-    std::vector<double> wanted = summed(a);
-    for (double& value : wanted) value *= 2;
-    CHECK(difference(doubled, wanted, tolerance(DType::f32, 3)) == "");
+    std::vector<double> expected = summed(a);
+    for (double& value : expected) value *= 2;
+    CHECK(difference(doubled, expected, tolerance(DType::f32, 3)) == "");
     // Per thread.
     x = sum_of(a, {20});
     for (const std::string& fault :
-         in_threads(2, [&](int) { return difference(sum_of(b, {300}), summed(b), tolerance(DType::f32, 2)); }))
+         run_in_threads(2, [&](int) { return difference(sum_of(b, {300}), summed(b), tolerance(DType::f32, 2)); }))
         CHECK(fault == "");
     if (!small_cases()) CHECK(ops::is_batched(x.value()));
     for (const std::string& fault :
-         in_threads(2, [&](int) { return difference(x, summed(a), tolerance(DType::f32, 3)); }))
+         run_in_threads(2, [&](int) { return difference(x, summed(a), tolerance(DType::f32, 3)); }))
         CHECK(fault == "");
     // Deferred sums must not hold too much memory. (A memory checker becomes slow after it has seen a large array.)
     if (!small_cases()) {
@@ -138,7 +138,7 @@ TEST_CASE("pending: sums of partial results are batched, and any use of one laun
         CHECK(sum_of(large, {1000000}).value().computed());
     }
     // A write to a deferred sum's input launches it first.
-    const FusionScope off(false);
+    const FusionScope fusion_off(false);
     CHECK(sum_of(a, {20}).value().computed());
 }
 
@@ -152,9 +152,9 @@ TEST_CASE("pending: gradients of filters are reduced in one launch, when the fir
         const FusionScope scope(fused);
         std::vector<std::vector<float>> all;
         net.zero_grad();
-        const int early = launches([&] { sum(square(net(x))).backward(); }, "sum_partials");
-        if (!fused) CHECK(early >= 2);
-        else CHECK(early == 0);
+        const int partial_sum_launches = launches([&] { sum(square(net(x))).backward(); }, "sum_partials");
+        if (!fused) CHECK(partial_sum_launches >= 2);
+        else CHECK(partial_sum_launches == 0);
         if (fused) CHECK(launches([&] { (void)parameters[2].grad().view(); }, "sum_partials") == 1);
         for (const Tensor& parameter : parameters) all.push_back(parameter.grad().to_vector<float>());
         if (fused)
@@ -186,7 +186,7 @@ TEST_CASE(
     "pending: batch_norm in training: statistics, normalisation and epilogue are one kernel, with the same bits") {
     struct Size {
         Shape x;
-        bool one;  // one kernel, on simd devices with few units
+        bool single_kernel;  // one kernel, on simd devices with few units
     };
     const std::vector<Size> sizes{{{2, 5, 17, 16}, true}, {{3, 16, 8, 8}, true}, {{5, 13, 10, 7}, true},
                                   {{2, 9, 5, 7}, true},   {{2, 3, 300}, true},   {{4, 9, 3, 3}, false},
@@ -218,32 +218,33 @@ TEST_CASE(
                     const Shape channels{size.x[1]};
                     const Tensor weight = affine ? random_tensor(channels, 3, dtype) : Tensor(),
                                  bias = affine ? random_tensor(channels, 4, dtype) : Tensor();
-                    const auto run = [&](bool fused, bool look) {
-                        const FusionScope on(fused);
+                    const auto run = [&](bool fused, bool read_early) {
+                        const FusionScope fusion_on(fused);
                         const Tensor mean = random_tensor(channels, 5, dtype),
                                      variance = random_tensor(channels, 6, dtype, 0.5, 1);
                         std::vector<std::vector<double>> out;
                         Tensor y = batch_norm(x, weight, bias, mean, variance, {.training = true});
-                        if (look) out = {values(mean), values(variance)};
-                        int made = 0;
-                        made = launches(
+                        if (read_early) out = {values(mean), values(variance)};
+                        int launch_count = 0;
+                        launch_count = launches(
                             [&, y = std::move(y)]() mutable {
                                 out.push_back(values(epilogue.function(std::move(y), residual)));
                             },
                             "");
-                        if (!look) out.insert(out.begin(), {values(mean), values(variance)});
-                        const bool few = default_device().info().compute_units <= 2 && style == KernelStyle::simd;
-                        if (fused && !look && size.one && few && std::string(epilogue.name) != "square")
-                            CHECK(made == 1);
+                        if (!read_early) out.insert(out.begin(), {values(mean), values(variance)});
+                        const bool few_units = default_device().info().compute_units <= 2 && style == KernelStyle::simd;
+                        if (fused && !read_early && size.single_kernel && few_units &&
+                            std::string(epilogue.name) != "square")
+                            CHECK(launch_count == 1);
                         return out;
                     };
-                    const auto wanted = run(false, false);
+                    const auto expected = run(false, false);
                     const Tolerance allowed = tolerance(dtype, 4);
-                    for (const bool look : {false, true}) {
-                        const auto got = run(true, look);
-                        CHECK(got[0] == wanted[0]);
-                        CHECK(got[1] == wanted[1]);
-                        CHECK(difference(got[2], wanted[2], allowed) == "");
+                    for (const bool read_early : {false, true}) {
+                        const auto got = run(true, read_early);
+                        CHECK(got[0] == expected[0]);
+                        CHECK(got[1] == expected[1]);
+                        CHECK(difference(got[2], expected[2], allowed) == "");
                     }
                 }
 }
@@ -251,13 +252,14 @@ TEST_CASE(
 TEST_CASE("pending: deferred running statistics are visible to every reader, and count each batch once") {
     const Shape size = small_cases() ? Shape{2, 3, 5, 7} : Shape{4, 3, 16, 16};
     const Tensor x = random_tensor(size, 1, DType::f32, 0, 2), other = random_tensor(size, 2);
-    const auto after = [&](bool fused, const std::function<std::vector<float>(nn::BatchNorm&, const Tensor&)>& look) {
+    const auto after = [&](bool fused,
+                           const std::function<std::vector<float>(nn::BatchNorm&, const Tensor&)>& consumer) {
         const FusionScope scope(fused);
         nn::BatchNorm norm(3);
         const Tensor mean = norm.named_buffers()[0].tensor;
-        return look(norm, mean);
+        return consumer(norm, mean);
     };
-    const std::vector<std::function<std::vector<float>(nn::BatchNorm&, const Tensor&)>> looks{
+    const std::vector<std::function<std::vector<float>(nn::BatchNorm&, const Tensor&)>> consumers{
         [&](nn::BatchNorm& norm, const Tensor& mean) {
             (void)norm(x);
             return mean.to_vector<float>();
@@ -267,13 +269,13 @@ TEST_CASE("pending: deferred running statistics are visible to every reader, and
             return mean.to_vector<float>();
         },
         [&](nn::BatchNorm& norm, const Tensor& mean) {
-            const Tensor y = norm(x), twice = mean * 2.0;
-            need(y);
-            return twice.to_vector<float>();
+            const Tensor y = norm(x), doubled = mean * 2.0;
+            materialize(y);
+            return doubled.to_vector<float>();
         },
         [&](nn::BatchNorm& norm, const Tensor& mean) {
             const Tensor before = mean * 2.0, y = norm(x);
-            need(y);
+            materialize(y);
             return before.to_vector<float>();
         },
         [&](nn::BatchNorm& norm, const Tensor& mean) {
@@ -286,7 +288,7 @@ TEST_CASE("pending: deferred running statistics are visible to every reader, and
         },
         [&](nn::BatchNorm& norm, const Tensor& mean) {
             const Tensor y = norm(x), z = norm(other), w = norm(x);
-            need(z), need(y);
+            materialize(z), materialize(y);
             return mean.to_vector<float>();
         },
         [&](nn::BatchNorm& norm, Tensor mean) {
@@ -295,7 +297,7 @@ TEST_CASE("pending: deferred running statistics are visible to every reader, and
                 const NoGrad none;
                 mean.mul_(0.5);
             }
-            need(y);
+            materialize(y);
             return mean.to_vector<float>();
         },
         [&](nn::BatchNorm& norm, Tensor mean) {
@@ -329,12 +331,12 @@ TEST_CASE("pending: deferred running statistics are visible to every reader, and
             return mean.clone().to_vector<float>();
         },
     };
-    for (std::size_t i = 0; i < looks.size(); i += small_cases() ? 4 : 1) {
+    for (std::size_t i = 0; i < consumers.size(); i += small_cases() ? 4 : 1) {
         CAPTURE(i);
-        CHECK(after(true, looks[i]) == after(false, looks[i]));
+        CHECK(after(true, consumers[i]) == after(false, consumers[i]));
     }
     // They keep neither the layer's memory alive nor, once launched, the input's.
-    const FusionScope on(true);
+    const FusionScope fusion_on(true);
     default_device().synchronize();
     const auto in_use = [] { return default_device().memory().in_use; };
     const auto before = in_use();
@@ -345,7 +347,7 @@ TEST_CASE("pending: deferred running statistics are visible to every reader, and
     CHECK(in_use() == before);
     nn::BatchNorm norm(3);
     const auto with_layer = in_use();
-    need(norm(x.clone()));
+    materialize(norm(x.clone()));
     CHECK(in_use() == with_layer);
 }
 
@@ -371,9 +373,9 @@ TEST_CASE("pending: Winograd transforms its weights on its own in training, with
                 return result.to_vector<float>();
             };
             CAPTURE(channels);
-            const auto wanted = run(false);
+            const auto expected = run(false);
             result.fill_(0);
-            CHECK(run(true) == wanted);
+            CHECK(run(true) == expected);
         }
 }
 
@@ -403,13 +405,13 @@ TEST_CASE("pending: a training step of ResNet-20 takes at most half the launches
         optimizer.step();
     };
     step(true);
-    const int fused = launches([&] { step(true); }), apart = launches([&] { step(false); });
+    const int fused = launches([&] { step(true); }), separate = launches([&] { step(false); });
     CAPTURE(fused);
-    CAPTURE(apart);
-    CHECK(fused < apart);
+    CAPTURE(separate);
+    CHECK(fused < separate);
     // With more compute units sums are split, which takes more kernels.
     if (default_device().kernel_style() == KernelStyle::simd && default_device().info().compute_units <= 2) {
-        CHECK(2 * fused <= apart);
+        CHECK(2 * fused <= separate);
         CHECK(fused <= 121);
     }
 }

@@ -58,18 +58,18 @@ std::vector<double> at_each(const Tensor& tensor, const Shape& shape) { return v
 /// In double, over axes of a row-major array.
 std::vector<double> reduced(const std::vector<double>& elements, const Shape& shape, const Dims& axes,
                             ops::Reduce kind) {
-    const Dims over = ops::normalize_axes("test", axes, shape.rank());
-    const Shape kept = ops::reduced_shape(shape, over, true);
-    std::vector<double> out(static_cast<std::size_t>(kept.numel()), kind == ops::Reduce::max   ? -INFINITY
-                                                                    : kind == ops::Reduce::min ? INFINITY
-                                                                                               : 0);
+    const Dims reduced_axes = ops::normalize_axes("test", axes, shape.rank());
+    const Shape out_shape = ops::reduced_shape(shape, reduced_axes, true);
+    std::vector<double> out(static_cast<std::size_t>(out_shape.numel()), kind == ops::Reduce::max   ? -INFINITY
+                                                                         : kind == ops::Reduce::min ? INFINITY
+                                                                                                    : 0);
     for (std::size_t i = 0; i < elements.size(); ++i) {
         std::int64_t rest = static_cast<std::int64_t>(i), at = 0, step = 1;
         for (int axis = shape.rank() - 1; axis >= 0; --axis) {
             const std::int64_t index = rest % shape[axis];
             rest /= shape[axis];
-            if (kept[axis] != 1) at += index * step;
-            step *= kept[axis];
+            if (out_shape[axis] != 1) at += index * step;
+            step *= out_shape[axis];
         }
         double& to = out[static_cast<std::size_t>(at)];
         if (kind == ops::Reduce::max) to = std::max(to, elements[i]);
@@ -119,9 +119,9 @@ TEST_CASE("reduced chains: match the reference") {
                 if (small_cases() && dtype == DType::f64) continue;
                 const Tensor x = random_tensor(test_case.shape, 1, dtype), t = random_tensor(test_case.other, 2, dtype);
                 auto elements = values(x);
-                const auto others = at_each(t, test_case.shape);
+                const auto targets = at_each(t, test_case.shape);
                 for (std::size_t i = 0; i < elements.size(); ++i)
-                    elements[i] = (elements[i] - others[i]) * (elements[i] - others[i]) * 0.5 - 0.1;
+                    elements[i] = (elements[i] - targets[i]) * (elements[i] - targets[i]) * 0.5 - 0.1;
                 for (const ops::Reduce kind :
                      {ops::Reduce::sum, ops::Reduce::mean, ops::Reduce::max, ops::Reduce::min}) {
                     if (small_cases() && kind != (dtype == DType::f32 ? ops::Reduce::mean : ops::Reduce::max)) continue;
@@ -183,13 +183,13 @@ TEST_CASE("reduced chains: counts and sums of integers, bools and empty tensors"
     const Tensor count = sum(greater(x, zeros({})));
     CHECK(count.dtype() == DType::i64);
     CHECK(count.item<std::int64_t>() == static_cast<std::int64_t>(positive));
-    std::vector<std::int32_t> numbers;
-    for (int i = 0; i < 300; ++i) numbers.push_back(i * 33'333 - 5'000'000);
-    const Tensor whole = Tensor::from(numbers, {300});
+    std::vector<std::int32_t> integers;
+    for (int i = 0; i < 300; ++i) integers.push_back(i * 33'333 - 5'000'000);
+    const Tensor integer_tensor = Tensor::from(integers, {300});
     std::int64_t total = 0;
-    for (const std::int32_t one : numbers) total += one;
-    CHECK(sum(-whole).item<std::int64_t>() == -total);
-    CHECK(max(-whole).item<std::int32_t>() == 5'000'000);
+    for (const std::int32_t number : integers) total += number;
+    CHECK(sum(-integer_tensor).item<std::int64_t>() == -total);
+    CHECK(max(-integer_tensor).item<std::int32_t>() == 5'000'000);
     CHECK(sum(square(zeros({0, 5}))).item<float>() == 0);
     CHECK(values(sum(square(zeros({4, 0})), {1})) == std::vector<double>(4, 0));
     CHECK(std::isnan(values(mean(square(zeros({0}))))[0]));
@@ -219,10 +219,10 @@ TEST_CASE(
         sum(max((a - b) * (a + c) - d * a, {1})).backward();
         const auto gradient = values(a.grad());
         for (std::size_t row = 0; row < 40; ++row) {
-            int others = 0;
-            for (std::size_t i = 0; i < 200; ++i) others += gradient[row * 200 + i] != 0;
-            CHECK(others >= 1);
-            CHECK(others <= 8);  // ties share it
+            int ties = 0;
+            for (std::size_t i = 0; i < 200; ++i) ties += gradient[row * 200 + i] != 0;
+            CHECK(ties >= 1);
+            CHECK(ties <= 8);  // ties share it
         }
     }
 }

@@ -29,23 +29,23 @@ using Values = std::vector<double>;
 using Function = std::function<Tensor(const Tensor&)>;
 
 /// Row by row, with n elements each.
-Values of_rows(const Values& x, std::size_t n, const std::function<Values(const Values&)>& row) {
+Values map_rows(const Values& x, std::size_t n, const std::function<Values(const Values&)>& row) {
     Values out;
     for (std::size_t first = 0; first < x.size(); first += n) {
         const auto from = x.begin() + static_cast<std::ptrdiff_t>(first);
-        const Values one = row(Values(from, from + static_cast<std::ptrdiff_t>(n)));
-        out.insert(out.end(), one.begin(), one.end());
+        const Values result = row(Values(from, from + static_cast<std::ptrdiff_t>(n)));
+        out.insert(out.end(), result.begin(), result.end());
     }
     return out;
 }
 
 Values softmax_of(const Values& row, bool logarithm) {
-    double most = -INFINITY, sum = 0;
-    for (const double element : row) most = std::max(most, element);
-    for (const double element : row) sum += std::exp(element - most);
+    double largest = -INFINITY, sum = 0;
+    for (const double element : row) largest = std::max(largest, element);
+    for (const double element : row) sum += std::exp(element - largest);
     Values out;
     for (const double element : row)
-        out.push_back(logarithm ? element - most - std::log(sum) : std::exp(element - most) / sum);
+        out.push_back(logarithm ? element - largest - std::log(sum) : std::exp(element - largest) / sum);
     return out;
 }
 
@@ -59,7 +59,7 @@ Values norm_of(const Values& row, bool rms) {
     return out;
 }
 
-Values each(const Values& x, const std::function<double(double, std::size_t)>& function) {
+Values map_elements(const Values& x, const std::function<double(double, std::size_t)>& function) {
     Values out;
     for (std::size_t i = 0; i < x.size(); ++i) out.push_back(function(x[i], i));
     return out;
@@ -99,15 +99,16 @@ std::vector<std::pair<std::int64_t, std::int64_t>> sizes() {
 }  // namespace
 
 TEST_CASE("row fusion: scale, mask and residual before, functions after, in one kernel") {
-    const ops::FusionScope on(true);
+    const ops::FusionScope fusion_on(true);
     for (const KernelStyle style : kernel_styles())
         for (const DType dtype : floats())
             for (const auto& [rows, n] : sizes()) {
                 const ops::KernelStyleScope scope(style);
                 const Tensor x = random_tensor({rows, n}, 1, dtype, -2, 2), r = random_tensor({rows, n}, 2, dtype),
-                             mask = random_tensor({n}, 3, dtype), of_row = random_tensor({rows, 1}, 4, dtype);
+                             mask = random_tensor({n}, 3, dtype), row_shift = random_tensor({rows, 1}, 4, dtype);
                 const auto width = static_cast<std::size_t>(n);
-                const Values in = values(x), residual = values(r), masks = values(mask), shifts = values(of_row);
+                const Values in = values(x), residual = values(r), mask_values = values(mask),
+                             shifts = values(row_shift);
                 const auto allowed = tolerance(dtype, 30 + static_cast<double>(n) / 10, 8);
                 for (const Operator& op : operators(n)) {
                     CAPTURE(op.name);
@@ -116,63 +117,68 @@ TEST_CASE("row fusion: scale, mask and residual before, functions after, in one 
                     CAPTURE(name_of(dtype));
                     CAPTURE(static_cast<int>(style));
                     const auto reference = [&](const std::function<double(double, std::size_t)>& before) {
-                        return of_rows(each(in, before), width, op.row);
+                        return map_rows(map_elements(in, before), width, op.row);
                     };
-                    CHECK(difference(op.call(x * 0.5 + mask),
-                                     reference([&](double v, std::size_t i) { return 0.5 * v + masks[i % width]; }),
+                    CHECK(difference(op.call(x * 0.5 + mask), reference([&](double v, std::size_t i) {
+                                         return 0.5 * v + mask_values[i % width];
+                                     }),
                                      allowed) == "");
                     const Values sums = reference([&](double v, std::size_t i) { return v + residual[i]; });
                     CHECK(difference(op.call(x + r), sums, allowed) == "");
-                    CHECK(difference(op.call(tanh(x - of_row)), reference([&](double v, std::size_t i) {
+                    CHECK(difference(op.call(tanh(x - row_shift)), reference([&](double v, std::size_t i) {
                                          return std::tanh(v - shifts[i / width]);
                                      }),
                                      allowed) == "");
                     // After it, and on both sides.
                     const Values plain = reference([](double v, std::size_t) { return v; });
-                    CHECK(difference(
-                              op.call(x) * mask + r,
-                              each(plain, [&](double v, std::size_t i) { return v * masks[i % width] + residual[i]; }),
-                              allowed) == "");
-                    CHECK(difference(sigmoid(op.call(x + r) * 2.0),
-                                     each(sums, [](double v, std::size_t) { return 1 / (1 + std::exp(-2 * v)); }),
+                    CHECK(difference(op.call(x) * mask + r,
+                                     map_elements(plain,
+                                                  [&](double v, std::size_t i) {
+                                                      return v * mask_values[i % width] + residual[i];
+                                                  }),
                                      allowed) == "");
+                    CHECK(
+                        difference(sigmoid(op.call(x + r) * 2.0),
+                                   map_elements(sums, [](double v, std::size_t) { return 1 / (1 + std::exp(-2 * v)); }),
+                                   allowed) == "");
                 }
             }
 }
 
 TEST_CASE("row fusion: rows of several axes, and masks broadcast over some of them") {
-    const ops::FusionScope on(true);
+    const ops::FusionScope fusion_on(true);
     for (const KernelStyle style : kernel_styles()) {
         const ops::KernelStyleScope scope(style);
         CAPTURE(static_cast<int>(style));
         const Tensor x = random_tensor({2, 3, 5, 61}, 1, DType::f32, -3, 3);
-        const Tensor causal = random_tensor({5, 61}, 2), of_batch = random_tensor({2, 1, 1, 61}, 3);
-        const Values in = values(x), causes = values(causal), batches = values(of_batch);
-        const auto masked = each(in, [&](double v, std::size_t i) {
-            return 0.125 * v + causes[i % (5 * 61)] + batches[i / (3 * 5 * 61) * 61 + i % 61];
+        const Tensor causal = random_tensor({5, 61}, 2), batch_mask = random_tensor({2, 1, 1, 61}, 3);
+        const Values in = values(x), causal_mask = values(causal), batches = values(batch_mask);
+        const auto masked = map_elements(in, [&](double v, std::size_t i) {
+            return 0.125 * v + causal_mask[i % (5 * 61)] + batches[i / (3 * 5 * 61) * 61 + i % 61];
         });
         const auto allowed = tolerance(DType::f32, 30, 4);
-        CHECK(difference(softmax(x * 0.125 + causal + of_batch),
-                         of_rows(masked, 61, [](const Values& row) { return softmax_of(row, false); }), allowed) == "");
+        CHECK(difference(softmax(x * 0.125 + causal + batch_mask),
+                         map_rows(masked, 61, [](const Values& row) { return softmax_of(row, false); }),
+                         allowed) == "");
         // Two axes as a row.
         CHECK(difference(relu(layer_norm(x * 2.0, {5, 61})),
-                         each(of_rows(each(in, [](double v, std::size_t) { return 2 * v; }), 5 * 61,
-                                      [](const Values& row) { return norm_of(row, false); }),
-                              [](double v, std::size_t) { return v > 0 ? v : 0; }),
+                         map_elements(map_rows(map_elements(in, [](double v, std::size_t) { return 2 * v; }), 5 * 61,
+                                               [](const Values& row) { return norm_of(row, false); }),
+                                      [](double v, std::size_t) { return v > 0 ? v : 0; }),
                          allowed) == "");
         // Not the last axis: the pending input is evaluated first.
-        const Tensor turned = transpose(softmax(transpose(x * 0.5, 1, 3), 1), 1, 3);
-        CHECK(difference(softmax(x * 0.5, 3), values(turned), allowed) == "");
+        const Tensor permuted = transpose(softmax(transpose(x * 0.5, 1, 3), 1), 1, 3);
+        CHECK(difference(softmax(x * 0.5, 3), values(permuted), allowed) == "");
         // Strided operands.
-        const Tensor wide = random_tensor({61, 30}, 4);
+        const Tensor matrix = random_tensor({61, 30}, 4);
         const Tensor other = reshape(x, {30, 61});
-        CHECK(difference(softmax(other + transpose(wide)), values(softmax((other + transpose(wide)).clone())),
+        CHECK(difference(softmax(other + transpose(matrix)), values(softmax((other + transpose(matrix)).clone())),
                          allowed) == "");
     }
 }
 
 TEST_CASE("row fusion: referenced inputs are stored by the same kernel") {
-    const ops::FusionScope on(true);
+    const ops::FusionScope fusion_on(true);
     for (const KernelStyle style : kernel_styles()) {
         const ops::KernelStyleScope scope(style);
         CAPTURE(static_cast<int>(style));
@@ -180,16 +186,16 @@ TEST_CASE("row fusion: referenced inputs are stored by the same kernel") {
             const Tensor x = random_tensor({rows, n}, 1), r = random_tensor({rows, n}, 2);
             const Values in = values(x), residual = values(r);
             const auto width = static_cast<std::size_t>(n);
-            const Values sums = each(in, [&](double v, std::size_t i) { return v + residual[i]; });
+            const Values sums = map_elements(in, [&](double v, std::size_t i) { return v + residual[i]; });
             const auto allowed = tolerance(DType::f32, 30 + static_cast<double>(n) / 10, 8);
             for (const Operator& op : operators(n)) {
                 CAPTURE(op.name);
                 CAPTURE(n);
                 const Tensor h = x + r, y = op.call(h), z = h * 2.0;
-                CHECK(difference(y, of_rows(sums, width, op.row), allowed) == "");
+                CHECK(difference(y, map_rows(sums, width, op.row), allowed) == "");
                 CHECK(h.value().computed());
                 CHECK(difference(h, sums, {.absolute = 1e-6, .relative = 1e-6}) == "");
-                CHECK(difference(z, each(sums, [](double v, std::size_t) { return 2 * v; }),
+                CHECK(difference(z, map_elements(sums, [](double v, std::size_t) { return 2 * v; }),
                                  {.absolute = 1e-6, .relative = 1e-6}) == "");
             }
         }
@@ -200,14 +206,14 @@ TEST_CASE("row fusion: referenced inputs are stored by the same kernel") {
         x.fill_(3);
         CHECK(difference(y, before, {.absolute = 1e-6, .relative = 1e-6}) == "");
         const Tensor h = x * r, z = softmax(h);
-        const Values held = values(softmax((x * r).clone()));
+        const Values unfused = values(softmax((x * r).clone()));
         Tensor(h).fill_(1);
-        CHECK(difference(z, held, {.absolute = 1e-6, .relative = 1e-6}) == "");
+        CHECK(difference(z, unfused, {.absolute = 1e-6, .relative = 1e-6}) == "");
     }
 }
 
 TEST_CASE("row fusion: number of launched kernels") {
-    const ops::FusionScope on(true);
+    const ops::FusionScope fusion_on(true);
     const ops::KernelStyleScope cpu(KernelStyle::simd);
     const Tensor x = random_tensor({64, 160}, 1), r = random_tensor({64, 160}, 2), mask = random_tensor({160}, 3),
                  w = random_tensor({160, 160}, 4), column = random_tensor({64, 1}, 5);
@@ -219,9 +225,9 @@ TEST_CASE("row fusion: number of launched kernels") {
               const Tensor y = dropout(softmax(x * 0.5), 0.3);
               (void)y.view();
           }) == 1);
-    const Tensor half = x.to(DType::f16);
-    (void)half.view();
-    CHECK(kernels_of([&] { (void)softmax(half).view(); }) == 1);
+    const Tensor x_f16 = x.to(DType::f16);
+    (void)x_f16.view();
+    CHECK(kernels_of([&] { (void)softmax(x_f16).view(); }) == 1);
     // A residual that is read again is stored by the same kernel.
     CHECK(kernels_of([&] {
               const Tensor h = x + r, y = layer_norm(h, {160});
@@ -233,8 +239,8 @@ TEST_CASE("row fusion: number of launched kernels") {
               (void)z.view(), (void)y.view();
           }) == 2);
     // Rows that are too short: one kernel for the elements, and one for the rows.
-    const Tensor narrow = random_tensor({64, 20}, 6);
-    CHECK(kernels_of([&] { (void)softmax(narrow * 0.5).view(); }) == 2);
+    const Tensor short_rows = random_tensor({64, 20}, 6);
+    CHECK(kernels_of([&] { (void)softmax(short_rows * 0.5).view(); }) == 2);
     // A product fuses its scale and bias; a mask that it does not support is fused into the rows.
     const std::size_t product = kernels_of([&] { (void)matmul(x, w).view(); });
     CHECK(kernels_of([&] { (void)softmax(matmul(x, w) * 0.5 + mask).view(); }) == product + 1);
@@ -242,7 +248,7 @@ TEST_CASE("row fusion: number of launched kernels") {
 }
 
 TEST_CASE("row fusion: random numbers, selection and other types") {
-    const ops::FusionScope on(true);
+    const ops::FusionScope fusion_on(true);
     for (const KernelStyle style : kernel_styles()) {
         const ops::KernelStyleScope scope(style);
         CAPTURE(static_cast<int>(style));
@@ -265,19 +271,19 @@ TEST_CASE("row fusion: random numbers, selection and other types") {
             const Tensor positive = greater(layer_norm(x, {n}), zeros({}));
             CHECK(positive.dtype() == DType::boolean);
             CHECK(values(positive) == values(greater(layer_norm(x, {n}).clone(), zeros({}))));
-            for (const DType half : {DType::f16, DType::bf16}) {
-                const Tensor h = x.to(half);
+            for (const DType reduced : {DType::f16, DType::bf16}) {
+                const Tensor h = x.to(reduced);
                 (void)h.view();
                 const Tensor y = gelu(layer_norm(h + h, {n}));
-                CHECK(y.dtype() == half);
-                const double unit = half == DType::f16 ? 2e-3 : 2e-2;
+                CHECK(y.dtype() == reduced);
+                const double unit = reduced == DType::f16 ? 2e-3 : 2e-2;
                 CHECK(difference(y, values(gelu(layer_norm((h + h).to(DType::f32), {n}))),
                                  {.absolute = 4 * unit, .relative = 2 * unit}) == "");
             }
             if (!device().info().fp64) continue;
-            const Tensor wide = softmax(x).to(DType::f64) * 3.0;
-            CHECK(difference(wide, each(values(softmax(x)), [](double v, std::size_t) { return 3 * v; }), allowed) ==
-                  "");
+            const Tensor upcast = softmax(x).to(DType::f64) * 3.0;
+            CHECK(difference(upcast, map_elements(values(softmax(x)), [](double v, std::size_t) { return 3 * v; }),
+                             allowed) == "");
         }
     }
 }
@@ -314,7 +320,7 @@ TEST_CASE("row fusion: the function contract") {
                                          random_tensor({160}, 3)};
         const Contract contract{.name = name,
                                 .inputs = inputs,
-                                .free = {true, true, true},
+                                .arbitrary = {true, true, true},
                                 .call = [call](const std::vector<Tensor>& in) { return std::vector{call(in)}; },
                                 .differentiable = true};
         for (const std::string& sentence : violations(contract)) FAIL_CHECK(sentence);

@@ -24,11 +24,11 @@ namespace {
 constexpr DType kTypes[] = {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i8,     DType::u8,
                             DType::i16, DType::i32, DType::i64, DType::u64,  DType::boolean};
 
-std::vector<std::int64_t> places_in(std::int64_t count, std::int64_t size, std::uint64_t seed) {
+std::vector<std::int64_t> random_indices(std::int64_t count, std::int64_t size, std::uint64_t seed) {
     std::vector<std::int64_t> out;
-    for (const double place :
+    for (const double value :
          random_values(count, seed, -0.1 * static_cast<double>(size) - 1, 1.1 * static_cast<double>(size) + 1))
-        out.push_back(static_cast<std::int64_t>(std::floor(place)));
+        out.push_back(static_cast<std::int64_t>(std::floor(value)));
     return out;
 }
 
@@ -38,7 +38,7 @@ Tensor elements(const Shape& shape, DType dtype) {
 }
 
 /// A copy of `x` within a larger buffer, at an offset of `offset` elements.
-ops::View moved(const Tensor& x, std::int64_t offset) {
+ops::View offset_copy(const Tensor& x, std::int64_t offset) {
     const ops::View all = ops::View::make(x.device(), x.dtype(), {x.numel() + offset});
     ops::View view = ops::reshaped(ops::sliced(all, 0, offset, x.numel()), x.shape());
     Tensor(view).copy_(x);
@@ -59,25 +59,26 @@ TEST_CASE("gather: elements along the middle axis") {
             CAPTURE(name_of(dtype));
             const Tensor x = elements(shape, dtype);
             const std::vector<double> from = values(x);
-            const std::int64_t taken = shape[1] * 2 + 3, inner = shape[2];
-            const Shape wanted_shape{shape[0], taken, inner};
-            const std::vector<std::int64_t> places = places_in(wanted_shape.numel(), shape[1], 3);
+            const std::int64_t index_count = shape[1] * 2 + 3, inner = shape[2];
+            const Shape expected_shape{shape[0], index_count, inner};
+            const std::vector<std::int64_t> indices = random_indices(expected_shape.numel(), shape[1], 3);
             for (const double missing : {0.0, std::nan(""), 1.0}) {
-                std::vector<double> wanted;
-                for (std::int64_t e = 0; e < wanted_shape.numel(); ++e) {
-                    const std::int64_t o = e / inner / taken, place = places[static_cast<std::size_t>(e)];
-                    const bool inside = place >= 0 && place < shape[1];
-                    wanted.push_back(inside ? from[static_cast<std::size_t>((o * shape[1] + place) * inner + e % inner)]
-                                            : missing_in(dtype, missing));
+                std::vector<double> expected;
+                for (std::int64_t e = 0; e < expected_shape.numel(); ++e) {
+                    const std::int64_t o = e / inner / index_count, index_value = indices[static_cast<std::size_t>(e)];
+                    const bool inside = index_value >= 0 && index_value < shape[1];
+                    expected.push_back(
+                        inside ? from[static_cast<std::size_t>((o * shape[1] + index_value) * inner + e % inner)]
+                               : missing_in(dtype, missing));
                 }
-                for (const DType place : {DType::i32, DType::i64})
+                for (const DType index_dtype : {DType::i32, DType::i64})
                     for (const KernelStyle style : kernel_styles()) {
                         const ops::KernelStyleScope scope(style);
                         CAPTURE(style == KernelStyle::simd ? "simd" : "simt");
-                        const Tensor at = Tensor::from<std::int64_t>(places, wanted_shape).to(place);
-                        const ops::View out = ops::View::make(x.device(), dtype, wanted_shape);
+                        const Tensor at = Tensor::from<std::int64_t>(indices, expected_shape).to(index_dtype);
+                        const ops::View out = ops::View::make(x.device(), dtype, expected_shape);
                         ops::gather("gather", x.view(), at.view(), out, missing);
-                        CHECK(difference(Tensor(out), wanted, {0, 0}) == "");
+                        CHECK(difference(Tensor(out), expected, {0, 0}) == "");
                     }
             }
         }
@@ -91,13 +92,13 @@ TEST_CASE("gather: rows, in units of several elements") {
         for (const std::int64_t width : {1, 2, 3, 4, 6, 8, 16, 24}) {
             const Tensor x = elements({size, width}, dtype);
             const std::vector<double> from = values(x);
-            const std::vector<std::int64_t> numbers = places_in(count, size, 5);
-            const Tensor at = Tensor::from<std::int64_t>(numbers, {count});
-            std::vector<double> wanted;
-            for (const std::int64_t number : numbers)
+            const std::vector<std::int64_t> indices = random_indices(count, size, 5);
+            const Tensor at = Tensor::from<std::int64_t>(indices, {count});
+            std::vector<double> expected;
+            for (const std::int64_t number : indices)
                 for (std::int64_t k = 0; k < width; ++k)
-                    wanted.push_back(number >= 0 && number < size ? from[static_cast<std::size_t>(number * width + k)]
-                                                                  : missing_in(dtype, std::nan("")));
+                    expected.push_back(number >= 0 && number < size ? from[static_cast<std::size_t>(number * width + k)]
+                                                                    : missing_in(dtype, std::nan("")));
             for (const std::int64_t offset : {0, 1, 4})
                 for (const KernelStyle style : kernel_styles()) {
                     const ops::KernelStyleScope scope(style);
@@ -105,8 +106,8 @@ TEST_CASE("gather: rows, in units of several elements") {
                     CAPTURE(offset);
                     CAPTURE(style == KernelStyle::simd ? "simd" : "simt");
                     const ops::View out = ops::View::make(x.device(), dtype, {count, width});
-                    ops::gather_rows("gather_rows", moved(x, offset), at.view(), out, std::nan(""));
-                    CHECK(difference(Tensor(out), wanted, {0, 0}) == "");
+                    ops::gather_rows("gather_rows", offset_copy(x, offset), at.view(), out, std::nan(""));
+                    CHECK(difference(Tensor(out), expected, {0, 0}) == "");
                 }
         }
     }

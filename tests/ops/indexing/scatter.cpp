@@ -24,7 +24,7 @@ namespace {
 
 struct Rows {
     std::string name;
-    std::int64_t count, taken, size;
+    std::int64_t count, inner_size, size;
     double low = -0.05, high = 1.05;  // range of indices, relative to the table size
 };
 
@@ -42,22 +42,22 @@ std::vector<Rows> cases() {
     return all;
 }
 
-std::vector<std::int64_t> numbers_of(const Rows& one) {
+std::vector<std::int64_t> indices_of(const Rows& test_case) {
     std::vector<std::int64_t> out;
-    const auto size = static_cast<double>(one.size);
-    for (const double place : random_values(one.count, 3, one.low * size, one.high * size + 0.5))
-        out.push_back(static_cast<std::int64_t>(std::floor(place)));
+    const auto size = static_cast<double>(test_case.size);
+    for (const double value : random_values(test_case.count, 3, test_case.low * size, test_case.high * size + 0.5))
+        out.push_back(static_cast<std::int64_t>(std::floor(value)));
     return out;
 }
 
-std::vector<double> folded(ops::Fold fold, const std::vector<double>& x, const std::vector<std::int64_t>& numbers,
-                           const Rows& one) {
-    std::vector<std::optional<double>> out(static_cast<std::size_t>(one.size * one.taken));
-    for (std::size_t i = 0; i < numbers.size(); ++i) {
-        if (numbers[i] < 0 || numbers[i] >= one.size) continue;
-        for (std::int64_t j = 0; j < one.taken; ++j) {
-            const double value = x[i * static_cast<std::size_t>(one.taken) + static_cast<std::size_t>(j)];
-            auto& to = out[static_cast<std::size_t>(numbers[i] * one.taken + j)];
+std::vector<double> folded(ops::Fold fold, const std::vector<double>& x, const std::vector<std::int64_t>& indices,
+                           const Rows& test_case) {
+    std::vector<std::optional<double>> out(static_cast<std::size_t>(test_case.size * test_case.inner_size));
+    for (std::size_t i = 0; i < indices.size(); ++i) {
+        if (indices[i] < 0 || indices[i] >= test_case.size) continue;
+        for (std::int64_t j = 0; j < test_case.inner_size; ++j) {
+            const double value = x[i * static_cast<std::size_t>(test_case.inner_size) + static_cast<std::size_t>(j)];
+            auto& to = out[static_cast<std::size_t>(indices[i] * test_case.inner_size + j)];
             if (!to) to = value;
             else if (fold == ops::Fold::sum) *to += value;
             else if (fold == ops::Fold::product) *to *= value;
@@ -69,9 +69,9 @@ std::vector<double> folded(ops::Fold fold, const std::vector<double>& x, const s
     return plain;
 }
 
-Tensor result_of(ops::Fold fold, const Tensor& x, const Tensor& numbers, const Rows& one) {
-    const ops::View out = ops::View::make(x.device(), x.dtype(), {one.size, one.taken});
-    ops::fold_rows("fold_rows", fold, x.view(), numbers.view(), out);
+Tensor result_of(ops::Fold fold, const Tensor& x, const Tensor& indices, const Rows& test_case) {
+    const ops::View out = ops::View::make(x.device(), x.dtype(), {test_case.size, test_case.inner_size});
+    ops::fold_rows("fold_rows", fold, x.view(), indices.view(), out);
     return Tensor(out);
 }
 
@@ -80,39 +80,39 @@ Tensor result_of(ops::Fold fold, const Tensor& x, const Tensor& numbers, const R
 TEST_CASE("scatter: sums of rows by index, and the last row of each index") {
     for (const Rows& test_case : cases()) {
         CAPTURE(test_case.name);
-        const std::vector<std::int64_t> numbers = numbers_of(test_case);
+        const std::vector<std::int64_t> indices = indices_of(test_case);
         std::vector<double> last(static_cast<std::size_t>(test_case.size), -1);
-        for (std::size_t i = 0; i < numbers.size(); ++i)
-            if (numbers[i] >= 0 && numbers[i] < test_case.size)
-                last[static_cast<std::size_t>(numbers[i])] = static_cast<double>(i);
+        for (std::size_t i = 0; i < indices.size(); ++i)
+            if (indices[i] >= 0 && indices[i] < test_case.size)
+                last[static_cast<std::size_t>(indices[i])] = static_cast<double>(i);
         for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i8, DType::u16, DType::i64}) {
             if (dtype == DType::f64 && !device().info().fp64) continue;
             CAPTURE(name_of(dtype));
-            const bool whole = !is_floating(dtype);
+            const bool integral = !is_floating(dtype);
             std::vector<double> elements =
-                random_values(test_case.count * test_case.taken, 1, whole ? 0 : -1, whole ? 2 : 1);
-            if (whole)
+                random_values(test_case.count * test_case.inner_size, 1, integral ? 0 : -1, integral ? 2 : 1);
+            if (integral)
                 for (double& element : elements) element = std::floor(element);
-            const Tensor x = tensor(elements, {test_case.count, test_case.taken}, dtype);
+            const Tensor x = tensor(elements, {test_case.count, test_case.inner_size}, dtype);
             elements = values(x);
-            std::vector<double> wanted = folded(ops::Fold::sum, elements, numbers, test_case);
+            std::vector<double> expected = folded(ops::Fold::sum, elements, indices, test_case);
             if (dtype == DType::i8)
-                for (double& sum : wanted) sum = static_cast<std::int8_t>(static_cast<std::int64_t>(sum));
+                for (double& sum : expected) sum = static_cast<std::int8_t>(static_cast<std::int64_t>(sum));
             if (dtype == DType::u16)
-                for (double& sum : wanted) sum = static_cast<std::uint16_t>(static_cast<std::int64_t>(sum));
-            const auto most = static_cast<double>(test_case.high < 0.01 ? test_case.count
-                                                                        : 20 * test_case.count / test_case.size + 1);
+                for (double& sum : expected) sum = static_cast<std::uint16_t>(static_cast<std::int64_t>(sum));
+            const auto max_terms = static_cast<double>(
+                test_case.high < 0.01 ? test_case.count : 20 * test_case.count / test_case.size + 1);
             const double rounding = dtype == DType::f16 ? 1e-3 : 8e-3;  // rounded once, at the end
-            const Tolerance allowed = whole                   ? Tolerance{0, 0}
+            const Tolerance allowed = integral                ? Tolerance{0, 0}
                                       : is_16bit_float(dtype) ? Tolerance{rounding, rounding}
-                                                              : tolerance(dtype, most, 4);
-            for (const DType place : {DType::i32, DType::i64}) {
-                const Tensor at = Tensor::from<std::int64_t>(numbers, {test_case.count}).to(place);
+                                                              : tolerance(dtype, max_terms, 4);
+            for (const DType index_dtype : {DType::i32, DType::i64}) {
+                const Tensor at = Tensor::from<std::int64_t>(indices, {test_case.count}).to(index_dtype);
                 for (const KernelStyle style : kernel_styles()) {
                     const ops::KernelStyleScope scope(style);
                     CAPTURE(style == KernelStyle::simd ? "simd" : "simt");
                     const Tensor sums = result_of(ops::Fold::sum, x, at, test_case);
-                    CHECK(difference(sums, wanted, allowed) == "");
+                    CHECK(difference(sums, expected, allowed) == "");
                     CHECK(difference(result_of(ops::Fold::sum, x, at, test_case), values(sums), {0, 0}) == "");
                     if (dtype != DType::f32) continue;
                     const ops::View out = ops::View::make(x.device(), DType::i64, {test_case.size});
@@ -129,26 +129,26 @@ TEST_CASE("scatter: sums onto existing values") {
     for (const Rows& test_case : cases()) {
         if (test_case.name == "crowded") continue;
         CAPTURE(test_case.name);
-        const std::vector<std::int64_t> numbers = numbers_of(test_case);
+        const std::vector<std::int64_t> indices = indices_of(test_case);
         for (const DType dtype : {DType::f32, DType::bf16, DType::i32}) {
             CAPTURE(name_of(dtype));
             const double scale = dtype == DType::i32 ? 100 : 1;
-            const Tensor x = random_tensor({test_case.count, test_case.taken}, 1, dtype, -scale, scale),
-                         base = random_tensor({test_case.size, test_case.taken}, 2, dtype, -scale, scale),
-                         at = Tensor::from<std::int64_t>(numbers, {test_case.count});
-            std::vector<double> wanted = folded(ops::Fold::sum, values(x), numbers, test_case);
+            const Tensor x = random_tensor({test_case.count, test_case.inner_size}, 1, dtype, -scale, scale),
+                         base = random_tensor({test_case.size, test_case.inner_size}, 2, dtype, -scale, scale),
+                         at = Tensor::from<std::int64_t>(indices, {test_case.count});
+            std::vector<double> expected = folded(ops::Fold::sum, values(x), indices, test_case);
             const std::vector<double> before = values(base);
-            for (std::size_t i = 0; i < wanted.size(); ++i) wanted[i] += before[i];
+            for (std::size_t i = 0; i < expected.size(); ++i) expected[i] += before[i];
             const Tolerance allowed = dtype == DType::i32    ? Tolerance{0, 0}
                                       : dtype == DType::bf16 ? Tolerance{8e-3, 8e-3}
                                                              : sum_tolerance(dtype, 100);
             for (const KernelStyle style : kernel_styles()) {
                 const ops::KernelStyleScope scope(style);
                 CAPTURE(style == KernelStyle::simd ? "simd" : "simt");
-                const ops::View out = ops::View::make(x.device(), dtype, {test_case.size, test_case.taken}),
+                const ops::View out = ops::View::make(x.device(), dtype, {test_case.size, test_case.inner_size}),
                                 onto = base.view();
                 ops::sum_rows("sum_rows", x.view(), at.view(), out, &onto);
-                CHECK(difference(Tensor(out), wanted, allowed) == "");
+                CHECK(difference(Tensor(out), expected, allowed) == "");
             }
         }
     }
@@ -157,7 +157,7 @@ TEST_CASE("scatter: sums onto existing values") {
 TEST_CASE("scatter: sums and writes along the middle axis") {
     struct Along {
         const char* name;
-        std::int64_t outer, size, taken, inner;
+        std::int64_t outer, size, index_count, inner;
     };
     std::vector<Along> all{{"one", 1, 3, 1, 1}, {"rows", 5, 7, 11, 1}, {"columns", 1, 4, 9, 13}, {"both", 3, 4, 6, 5}};
     if (!small_cases())
@@ -172,21 +172,22 @@ TEST_CASE("scatter: sums and writes along the middle axis") {
             if (dtype == DType::f64 && !device().info().fp64) continue;
             CAPTURE(item.name);
             CAPTURE(name_of(dtype));
-            const Shape table{item.outer, item.size, item.inner}, given{item.outer, item.taken, item.inner};
+            const Shape table{item.outer, item.size, item.inner},
+                source_shape{item.outer, item.index_count, item.inner};
             const double scale = is_floating(dtype) ? 1 : 9;
-            const Tensor x = random_tensor(given, 1, dtype, -scale, scale),
+            const Tensor x = random_tensor(source_shape, 1, dtype, -scale, scale),
                          base = random_tensor(table, 2, dtype, -scale, scale);
             const std::vector<double> elements = values(x), before = values(base);
-            std::vector<std::int64_t> places;
+            std::vector<std::int64_t> indices;
             const auto size = static_cast<double>(item.size);
-            for (const double place : random_values(given.numel(), 3, -0.05 * size, 1.05 * size + 0.5))
-                places.push_back(static_cast<std::int64_t>(std::floor(place)));
+            for (const double value : random_values(source_shape.numel(), 3, -0.05 * size, 1.05 * size + 0.5))
+                indices.push_back(static_cast<std::int64_t>(std::floor(value)));
             std::vector<double> sums = before, none(before.size(), 0), last = before;
-            for (std::int64_t e = 0; e < given.numel(); ++e) {
-                const std::int64_t place = places[static_cast<std::size_t>(e)];
-                if (place < 0 || place >= item.size) continue;
-                const std::int64_t o = e / item.inner / item.taken;
-                const auto to = static_cast<std::size_t>((o * item.size + place) * item.inner + e % item.inner);
+            for (std::int64_t e = 0; e < source_shape.numel(); ++e) {
+                const std::int64_t index_value = indices[static_cast<std::size_t>(e)];
+                if (index_value < 0 || index_value >= item.size) continue;
+                const std::int64_t o = e / item.inner / item.index_count;
+                const auto to = static_cast<std::size_t>((o * item.size + index_value) * item.inner + e % item.inner);
                 sums[to] += elements[static_cast<std::size_t>(e)];
                 none[to] += elements[static_cast<std::size_t>(e)];
                 last[to] = elements[static_cast<std::size_t>(e)];
@@ -198,9 +199,9 @@ TEST_CASE("scatter: sums and writes along the middle axis") {
             const Tolerance allowed = !is_floating(dtype) ? Tolerance{0, 0}
                                       : is_16bit_float(dtype)
                                           ? Tolerance{rounding, rounding}
-                                          : tolerance(dtype, 20 * static_cast<double>(item.taken) / size + 1, 4);
-            for (const DType place : {DType::i32, DType::i64}) {
-                const Tensor at = Tensor::from<std::int64_t>(places, given).to(place);
+                                          : tolerance(dtype, 20 * static_cast<double>(item.index_count) / size + 1, 4);
+            for (const DType index_dtype : {DType::i32, DType::i64}) {
+                const Tensor at = Tensor::from<std::int64_t>(indices, source_shape).to(index_dtype);
                 for (const KernelStyle style : kernel_styles()) {
                     const ops::KernelStyleScope scope(style);
                     CAPTURE(style == KernelStyle::simd ? "simd" : "simt");
@@ -215,9 +216,9 @@ TEST_CASE("scatter: sums and writes along the middle axis") {
                             ops::scatter_add("scatter_add", to, x.view(), at.view(), out);
                         });
                     };
-                    const Tensor made = add(&onto);
-                    CHECK(difference(made, sums, allowed) == "");
-                    CHECK(difference(add(&onto), values(made), {0, 0}) == "");
+                    const Tensor accumulated = add(&onto);
+                    CHECK(difference(accumulated, sums, allowed) == "");
+                    CHECK(difference(add(&onto), values(accumulated), {0, 0}) == "");
                     CHECK(difference(add(nullptr), none, allowed) == "");
                     const Tensor written = result([&](const ops::View& out) {
                         ops::scatter_last("scatter_last", onto, x.view(), at.view(), out);
@@ -237,8 +238,8 @@ TEST_CASE("scatter: empty indices leave the values unchanged") {
     CHECK(values(Tensor(out)) == std::vector<double>(6, 0));
     ops::scatter_last("f", onto, none.view(), at.view(), out);
     CHECK(values(Tensor(out)) == values(base));
-    const Tensor x = zeros({2, 4, 1}), wide = zeros({2, 4, 2}, {DType::i64});
-    CHECK_THROWS_AS(ops::scatter_add("f", &onto, x.view(), wide.view(), out), ShapeError);
+    const Tensor x = zeros({2, 4, 1}), misshapen_index = zeros({2, 4, 2}, {DType::i64});
+    CHECK_THROWS_AS(ops::scatter_add("f", &onto, x.view(), misshapen_index.view(), out), ShapeError);
     CHECK_THROWS_AS(ops::scatter_last("f", onto, x.view(), x.view(), out), TypeError);
 }
 
@@ -246,16 +247,16 @@ TEST_CASE("scatter: products, minima and maxima of rows by index") {
     for (const Rows& test_case : cases()) {
         if (test_case.name == "crowded") continue;
         CAPTURE(test_case.name);
-        const std::vector<std::int64_t> numbers = numbers_of(test_case);
-        const Tensor x = random_tensor({test_case.count, test_case.taken}, 1, DType::f32, 0.9, 1.1),
-                     at = Tensor::from<std::int64_t>(numbers, {test_case.count});
+        const std::vector<std::int64_t> indices = indices_of(test_case);
+        const Tensor x = random_tensor({test_case.count, test_case.inner_size}, 1, DType::f32, 0.9, 1.1),
+                     at = Tensor::from<std::int64_t>(indices, {test_case.count});
         for (const ops::Fold fold : {ops::Fold::product, ops::Fold::largest, ops::Fold::smallest}) {
             CAPTURE(static_cast<int>(fold));
-            const std::vector<double> wanted = folded(fold, values(x), numbers, test_case);
+            const std::vector<double> expected = folded(fold, values(x), indices, test_case);
             for (const KernelStyle style : kernel_styles()) {
                 const ops::KernelStyleScope scope(style);
                 CAPTURE(style == KernelStyle::simd ? "simd" : "simt");
-                CHECK(difference(result_of(fold, x, at, test_case), wanted,
+                CHECK(difference(result_of(fold, x, at, test_case), expected,
                                  tolerance(DType::f32, fold == ops::Fold::product ? 2000 : 1, 4)) == "");
             }
         }

@@ -19,7 +19,7 @@ TEST_CASE("cross_entropy: results and gradients match the reference") {
     for (const CrossEntropyCase& cross_entropy_case : cross_entropy_cases()) {
         if (cross_entropy_case.large && small_cases()) continue;
         const auto labels = cross_entropy_case.labels();
-        const Tensor narrow = Tensor::from(labels, {cross_entropy_case.rows});
+        const Tensor labels_i32 = Tensor::from(labels, {cross_entropy_case.rows});
         for (const DType dtype : floats()) {
             Tensor x = random_tensor({cross_entropy_case.rows, cross_entropy_case.classes}, 1, dtype, -8, 8)
                            .set_requires_grad();
@@ -31,8 +31,8 @@ TEST_CASE("cross_entropy: results and gradients match the reference") {
                 CAPTURE(name_of(dtype));
                 CAPTURE(style == KernelStyle::simd ? "simd" : "simt");
                 x.zero_grad();
-                const Tensor loss =
-                    cross_entropy(x, dtype == DType::f64 ? narrow.to(DType::i64) : narrow, cross_entropy_case.options);
+                const Tensor loss = cross_entropy(x, dtype == DType::f64 ? labels_i32.to(DType::i64) : labels_i32,
+                                                  cross_entropy_case.options);
                 CHECK(difference(loss, expected.loss, cross_entropy_case.tolerance(dtype)) == "");
                 loss.backward(ones_like(loss));
                 CHECK(difference(x.grad(), expected.gradient, cross_entropy_case.tolerance(dtype)) == "");

@@ -32,16 +32,16 @@ namespace {
 /// A dense view in the middle of a buffer of NaN, which detects writes outside of the view and reads before the first
 /// write.
 struct Guarded {
-    View whole, out;
+    View guarded, out;
     explicit Guarded(const Shape& shape, DType dtype)
-        : whole(View::make(device(), dtype, {shape.numel() + 64})), out(whole) {
-        ops::fill(whole, NAN);
+        : guarded(View::make(device(), dtype, {shape.numel() + 64})), out(guarded) {
+        ops::fill(guarded, NAN);
         out.offset = 32;
         out.shape = shape;
         out.strides = dense_strides(shape);
     }
     [[nodiscard]] bool intact() const {
-        const auto all = values(Tensor(whole));
+        const auto all = values(Tensor(guarded));
         return std::all_of(all.begin(), all.begin() + 32, [](double x) { return std::isnan(x); }) &&
                std::all_of(all.end() - 32, all.end(), [](double x) { return std::isnan(x); });
     }
@@ -71,7 +71,7 @@ void check_all(const char* strategy, DType dtype) {
     const auto style = kernel_style_for(strategy);
     // Each operand layout of "tiled" is a kernel that takes seconds to compile for a CPU.
     const bool local = strategy == std::string_view("tiled"), gemv = strategy == std::string_view("gemv"),
-               few = small_cases() || (local && dtype == DType::f64);
+               only_large = small_cases() || (local && dtype == DType::f64);
     int number = 0;
     for (const MatmulCase& matmul_case : matmul_cases()) {
         // CLBlast's kernels are not under test here: a simulated device takes minutes for them.
@@ -80,7 +80,7 @@ void check_all(const char* strategy, DType dtype) {
         if (small_cases() && local && (matmul_case.batch > 3 || (dtype == DType::f64 && matmul_case.batch > 1)))
             continue;
         if (gemv && std::min(matmul_case.m, matmul_case.n) > 4) continue;  // not applicable
-        if (!matmul_case.large || (!few && matmul_case.flops() < 2e7)) check(matmul_case, dtype);
+        if (!matmul_case.large || (!only_large && matmul_case.flops() < 2e7)) check(matmul_case, dtype);
     }
 }
 
@@ -129,8 +129,8 @@ TEST_CASE("matmul: gemv, f64") {
 }
 
 TEST_CASE("matmul: stream, few rows along the contiguous axis of both operands") {
-    const auto known = kernel_styles();
-    if (std::ranges::find(known, KernelStyle::simd) == known.end()) return;
+    const auto styles = kernel_styles();
+    if (std::ranges::find(styles, KernelStyle::simd) == styles.end()) return;
     const Environment set("DECLIVITY_MATMUL", "stream");
     const ops::KernelStyleScope style(KernelStyle::simd);
     std::vector<DType> types = floats();
@@ -248,7 +248,7 @@ TEST_CASE("matmul: tiled with every tile and operand layout, with and without sp
     std::vector<std::string> variants =
         ops::local_variants(device(), DType::f32, {.rows = 4096, .columns = 4096, .k = 16});
     CHECK(variants.size() == 7);
-    for (const char* in_parts : {"64x64x3", "32x32x1000"}) variants.emplace_back(in_parts);
+    for (const char* split_variant : {"64x64x3", "32x32x1000"}) variants.emplace_back(split_variant);
     if (small_cases()) variants = {"128x128", "64x64", "16x64", "32x32x2"};
     std::size_t number = 0;
     for (const MatmulCase& test_case : cases)
@@ -276,15 +276,15 @@ TEST_CASE("matmul: choice of the tile and of split-K") {
     CHECK(first({.rows = 4096, .columns = 4096, .k = 1024}).tile.name() == "128x128");
     CHECK(first({.rows = 4096, .columns = 4096, .k = 1024}).parts == 1);
     // Enough work for all compute units with any tile.
-    const std::int64_t wide = std::max<std::int64_t>(4096, 512 * std::int64_t{device().info().compute_units});
-    CHECK(first({.rows = 10, .columns = wide, .k = 512}).tile.name() == "16x64");
-    CHECK(first({.rows = wide, .columns = 10, .k = 512}).tile.name() == "64x16");
+    const std::int64_t long_side = std::max<std::int64_t>(4096, 512 * std::int64_t{device().info().compute_units});
+    CHECK(first({.rows = 10, .columns = long_side, .k = 512}).tile.name() == "16x64");
+    CHECK(first({.rows = long_side, .columns = 10, .k = 512}).tile.name() == "64x16");
     CHECK(first({.rows = 20, .columns = 20, .k = 64}).parts == 1);
-    const ops::TileConfig few = first({.rows = 20, .columns = 20, .k = 100000});
-    CHECK(few.parts > 1);
-    CHECK(few.each % few.tile.slice == 0);
-    CHECK((few.parts - 1) * few.each < 100000);
-    CHECK(few.parts * few.each >= 100000);
+    const ops::TileConfig config = first({.rows = 20, .columns = 20, .k = 100000});
+    CHECK(config.parts > 1);
+    CHECK(config.each % config.tile.slice == 0);
+    CHECK((config.parts - 1) * config.each < 100000);
+    CHECK(config.parts * config.each >= 100000);
     CHECK(first({.rows = 20, .columns = 20, .k = 100000, .may_split = false}).parts == 1);
     CHECK(first({.rows = 20, .columns = 20, .k = 100}, "128x64").tile.name() == "128x64");
     CHECK(first({.rows = 20, .columns = 20, .k = 100}, "128x128x3").parts == 3);
@@ -436,9 +436,10 @@ TEST_CASE("matmul: an epilogue is applied to the product") {
             for (const std::string_view strategy :
                  {"register_tiled", "packed", "blocked", "split", "dot", "tiled", "gemv", "clblast"}) {
                 // The other strategies do not fuse it.
-                const bool knows = strategy == "blocked" || strategy == "dot" || strategy == "tiled" ||
-                                   strategy == "gemv" || strategy == "packed";
-                if (small_cases() && (&test_case != &cases[3] || (!knows && strategy != "register_tiled"))) continue;
+                const bool fuses_epilogue = strategy == "blocked" || strategy == "dot" || strategy == "tiled" ||
+                                            strategy == "gemv" || strategy == "packed";
+                if (small_cases() && (&test_case != &cases[3] || (!fuses_epilogue && strategy != "register_tiled")))
+                    continue;
                 CAPTURE(strategy);
                 const Environment set("DECLIVITY_MATMUL", std::string(strategy));
                 const auto style = kernel_style_for(strategy);
@@ -537,7 +538,7 @@ TEST_CASE("matmul: CLBlast allocates no buffers of its own") {
     if (small_cases()) return;
     const Environment set("DECLIVITY_MATMUL", "clblast"), pool("DECLIVITY_POOL", std::nullopt);
     const Device fresh = fresh_device();
-    const auto made = [&](const Shape& shape) {
+    const auto zeroed_view = [&](const Shape& shape) {
         const View view = View::make(fresh, DType::f32, shape);
         ops::fill(view, 0.5);
         return view;
@@ -545,8 +546,8 @@ TEST_CASE("matmul: CLBlast allocates no buffers of its own") {
     // Large enough for its indirect kernels, odd enough that these need padded copies; the second matrix of a batch has
     // another alignment than the first, and so may need more.
     const std::int64_t size = small_cases() ? 65 : 401;
-    const View a = made({2, size, size + 2}), b = ops::permuted(made({2, size + 1, size + 2}), {0, 2, 1}),
-               out = made({2, size, size + 1});
+    const View a = zeroed_view({2, size, size + 2}), b = ops::permuted(zeroed_view({2, size + 1, size + 2}), {0, 2, 1}),
+               out = zeroed_view({2, size, size + 1});
     ops::matmul(a, b, out);
     const long before = opencl_calls().create_buffer;
     ops::matmul(a, b, out);
@@ -567,8 +568,8 @@ TEST_CASE("matmul: shape errors") {
     CHECK_THROWS_AS(ops::matmul(ops::reshaped(a, {6, 4}), b, out), ShapeError);
     CHECK_THROWS_AS(ops::matmul(a, b, random_tensor({2, 5, 3}, 3).view()), ShapeError);
     CHECK_THROWS_AS(ops::matmul(a, b, ops::permuted(random_tensor({2, 5, 3}, 3).view(), {0, 2, 1})), ShapeError);
-    const View whole = View::make(device(), DType::i32, {2, 3, 4});
-    CHECK_THROWS_AS(ops::matmul(whole, b, out), TypeError);
+    const View integers = View::make(device(), DType::i32, {2, 3, 4});
+    CHECK_THROWS_AS(ops::matmul(integers, b, out), TypeError);
     if (device().info().fp64)
         CHECK_THROWS_AS(ops::matmul(a, View::make(device(), DType::f64, {2, 4, 5}), out), TypeError);
     CHECK_THROWS_AS(ops::matmul(a, View::make(fresh_device(), DType::f32, {2, 4, 5}), out), DeviceError);

@@ -16,8 +16,8 @@ using namespace declivity::test;
 
 namespace {
 
-std::vector<double> mixed(const std::vector<double>& before, const std::vector<double>& batch, double momentum,
-                          double factor = 1) {
+std::vector<double> moving_average(const std::vector<double>& before, const std::vector<double>& batch, double momentum,
+                                   double factor = 1) {
     std::vector<double> out;
     for (std::size_t i = 0; i < before.size(); ++i)
         out.push_back((1 - momentum) * before[i] + momentum * batch[i] * factor);
@@ -38,12 +38,12 @@ TEST_CASE("batch_norm: results, statistics and gradients match the reference") {
             const auto elements = values(x), gradient = values(g), weights = values(weight), biases = values(bias);
             const auto mean_before = random_values(batch_norm_case.channels(), 5),
                        variance_before = random_values(batch_norm_case.channels(), 6, 0.5, 1.5);
-            const auto expected = reference_batch_norm(batch_norm_case, elements, weights, biases, gradient, 1e-5);
-            BatchNormReference given;
-            given.mean = mean_before;
-            given.variance = variance_before;
+            const auto trained = reference_batch_norm(batch_norm_case, elements, weights, biases, gradient, 1e-5);
+            BatchNormReference running;
+            running.mean = mean_before;
+            running.variance = variance_before;
             const auto evaluated =
-                reference_batch_norm(batch_norm_case, elements, weights, biases, gradient, 1e-5, &given);
+                reference_batch_norm(batch_norm_case, elements, weights, biases, gradient, 1e-5, &running);
             for (const KernelStyle style : kernel_styles()) {
                 const ops::KernelStyleScope scope(style);
                 CAPTURE(batch_norm_case.name);
@@ -56,19 +56,20 @@ TEST_CASE("batch_norm: results, statistics and gradients match the reference") {
                     for (Tensor* leaf : {&x, &weight, &bias}) leaf->zero_grad();
                     const Tensor y =
                         batch_norm(x, weight, bias, mean, variance, {.training = training, .momentum = 0.2});
-                    const auto& wanted = training ? expected : evaluated;
+                    const auto& expected = training ? trained : evaluated;
                     const double sums = std::sqrt(static_cast<double>(batch_norm_case.terms()));
-                    CHECK(difference(y, wanted.y, batch_norm_case.tolerance(dtype, 2)) == "");
+                    CHECK(difference(y, expected.y, batch_norm_case.tolerance(dtype, 2)) == "");
                     y.backward(g);
-                    CHECK(difference(x.grad(), wanted.dx, batch_norm_case.tolerance(dtype, 2)) == "");
-                    CHECK(difference(weight.grad(), wanted.dweight, batch_norm_case.tolerance(dtype, sums)) == "");
-                    CHECK(difference(bias.grad(), wanted.dbias, batch_norm_case.tolerance(dtype, sums)) == "");
+                    CHECK(difference(x.grad(), expected.dx, batch_norm_case.tolerance(dtype, 2)) == "");
+                    CHECK(difference(weight.grad(), expected.dweight, batch_norm_case.tolerance(dtype, sums)) == "");
+                    CHECK(difference(bias.grad(), expected.dbias, batch_norm_case.tolerance(dtype, sums)) == "");
                     const auto terms = static_cast<double>(batch_norm_case.terms());
-                    CHECK(difference(mean, training ? mixed(mean_before, expected.mean, 0.2) : mean_before,
+                    CHECK(difference(mean, training ? moving_average(mean_before, trained.mean, 0.2) : mean_before,
                                      batch_norm_case.tolerance(dtype)) == "");
                     CHECK(difference(variance,
-                                     training ? mixed(variance_before, expected.variance, 0.2, terms / (terms - 1))
-                                              : variance_before,
+                                     training
+                                         ? moving_average(variance_before, trained.variance, 0.2, terms / (terms - 1))
+                                         : variance_before,
                                      batch_norm_case.tolerance(dtype)) == "");
                 }
             }
@@ -84,9 +85,9 @@ TEST_CASE("batch_norm: a mean far from zero does not degrade the variance") {
             for (double& value : elements)
                 value = std::round(value * 64) / 64 + 10'000;  // a float of this magnitude has steps of 1/1024
             const Tensor x = tensor(elements, shape);
-            const BatchNormCase one{.name = "", .shape = shape};
+            const BatchNormCase test_case{.name = "", .shape = shape};
             const std::vector<double> ones(3, 1), zeros(3, 0);
-            const auto expected = reference_batch_norm(one, elements, ones, zeros, elements, 1e-5);
+            const auto expected = reference_batch_norm(test_case, elements, ones, zeros, elements, 1e-5);
             // The mean itself is rounded to such a step, which is this fraction of a standard deviation.
             CHECK(difference(batch_norm(x, {}, {}, {}, {}), expected.y, {1e-2, 1e-3}) == "");
         }

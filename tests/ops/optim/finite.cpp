@@ -65,12 +65,12 @@ TEST_CASE("finite: an infinite or NaN element is found at any position in tensor
             for (const std::int64_t at : {0, 1, 4095, 4096, 9999}) {
                 const ops::View guard = guard_view(device());
                 ops::MultiTensor tensors(1);
-                const Tensor first = full({7}, 60000, {dtype}), whole = full({10000}, -1, {dtype});
-                tensors.set({{first.view(), whole.view()}});
+                const Tensor first = full({7}, 60000, {dtype}), all_ones = full({10000}, -1, {dtype});
+                tensors.set({{first.view(), all_ones.view()}});
                 ops::check_finite(tensors, guard);
                 CHECK(values(Tensor(guard)) == std::vector<double>{0, 0});
                 ops::check_finite(tensor({1.0}, {1}).view(), guard);
-                slice(whole, 0, at, at + 1).fill_(bad);
+                slice(all_ones, 0, at, at + 1).fill_(bad);
                 ops::check_finite(tensors, guard);
                 CHECK(values(Tensor(guard)) == std::vector<double>{1, 1});
                 ops::check_finite(tensor({1.0}, {1}).view(), guard);
@@ -81,23 +81,23 @@ TEST_CASE("finite: an infinite or NaN element is found at any position in tensor
 
 TEST_CASE("finite: tensors are saved, bit for bit, until a step was recorded") {
     const ops::View guard = guard_view(device());
-    const Tensor words = Tensor::from<std::int32_t>({1, -1, 0x7fc00001, 4}, {4});
+    const Tensor bit_patterns = Tensor::from<std::int32_t>({1, -1, 0x7fc00001, 4}, {4});
     const Tensor copy = zeros({4}, {DType::i32});
-    const auto as_words = [](const Tensor& tensor) {
+    const auto as_i32 = [](const Tensor& tensor) {
         ops::View view = tensor.view();
         view.dtype = DType::f32;
         return view;
     };
     ops::MultiTensor tensors(2);
-    tensors.set({{as_words(words)}, {as_words(copy)}});
+    tensors.set({{as_i32(bit_patterns)}, {as_i32(copy)}});
     ops::save_unless_noted(tensors, guard);
-    CHECK(copy.to_vector<std::int32_t>() == words.to_vector<std::int32_t>());
+    CHECK(copy.to_vector<std::int32_t>() == bit_patterns.to_vector<std::int32_t>());
     slice(Tensor(guard), 0, 0, 1).fill_(ops::kSkippedStep);
-    Tensor(words).fill_(5);
+    Tensor(bit_patterns).fill_(5);
     ops::save_unless_noted(tensors, guard);
     CHECK(copy.to_vector<std::int32_t>() == std::vector<std::int32_t>(4, 5));
     slice(Tensor(guard), 0, 0, 1).fill_(3);
-    Tensor(words).fill_(6);
+    Tensor(bit_patterns).fill_(6);
     ops::save_unless_noted(tensors, guard);
     CHECK(copy.to_vector<std::int32_t>() == std::vector<std::int32_t>(4, 5));
 }
@@ -126,9 +126,9 @@ TEST_CASE("finite: steps of the given tensors count only while the guard is not 
         CHECK(values(Tensor(steps)) == std::vector<double>{8, 0, 42, 3});
     }
     // More tensors than a work-group has work-items.
-    const Tensor many = full({1000}, 2, {.device = device()}), numbers = arange(1000, {DType::i64, device()});
-    ops::count_step(many.view(), numbers.view(), guard_view(device()));
-    CHECK(values(many) == std::vector<double>(1000, 3));
+    const Tensor counters = full({1000}, 2, {.device = device()}), integers = arange(1000, {DType::i64, device()});
+    ops::count_step(counters.view(), integers.view(), guard_view(device()));
+    CHECK(values(counters) == std::vector<double>(1000, 3));
 }
 
 TEST_CASE("finite: error messages") {

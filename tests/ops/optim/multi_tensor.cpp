@@ -103,7 +103,7 @@ TEST_CASE("multi tensor: roles may use different memory objects per tensor") {
 
 TEST_CASE("multi tensor: mismatched lists are refused") {
     const View a = View::make(device(), DType::f32, {10}), b = View::make(device(), DType::f32, {11}),
-               whole = View::make(device(), DType::i32, {10});
+               integers = View::make(device(), DType::i32, {10});
     CHECK_THROWS_AS(MultiTensor(0), ValueError);
     CHECK_THROWS_AS(MultiTensor(9), ValueError);
     MultiTensor one(1), two(2);
@@ -114,9 +114,9 @@ TEST_CASE("multi tensor: mismatched lists are refused") {
     CHECK_THROWS_AS(one.set({{a}, {a}}), ValueError);
     CHECK_THROWS_AS(two.set({{a, b}, {a}}), ValueError);
     CHECK_THROWS_AS(two.set({{a}, {b}}), ShapeError);
-    CHECK_THROWS_AS(two.set({{a}, {whole}}), TypeError);
+    CHECK_THROWS_AS(two.set({{a}, {integers}}), TypeError);
     CHECK_THROWS_AS(one.set({{a, View::make(device(), DType::f16, {10})}}), TypeError);
-    CHECK_THROWS_AS(one.set({{whole}}), TypeError);
+    CHECK_THROWS_AS(one.set({{integers}}), TypeError);
     CHECK_THROWS_AS(one.set({{ops::sliced(a, 0, 0, 5, 2)}}), ShapeError);
     CHECK_THROWS_AS(one.set({{a, View::make(fresh_device(), DType::f32, {10})}}), DeviceError);
 }

@@ -27,15 +27,15 @@ inline const std::vector<std::int64_t>& tensor_sizes() {
 class TensorLists {
   public:
     static constexpr std::int64_t kGuard = 8;
-    static constexpr double kCanary = -12345;
+    static constexpr double kGuardValue = -12345;
 
     TensorLists(const Device& device, DType dtype, std::size_t roles) : dtype_(dtype) {
         for (std::size_t role = 0; role < roles; ++role) {
             std::vector<ops::View> list;
             for (const std::int64_t size : tensor_sizes()) {
-                whole.push_back(ops::View::make(device, dtype, {size + 2 * kGuard}));
-                ops::fill(whole.back(), kCanary);
-                list.push_back(ops::sliced(whole.back(), 0, kGuard, size));
+                guarded.push_back(ops::View::make(device, dtype, {size + 2 * kGuard}));
+                ops::fill(guarded.back(), kGuardValue);
+                list.push_back(ops::sliced(guarded.back(), 0, kGuard, size));
             }
             views.push_back(list);
             host.emplace_back();
@@ -50,7 +50,7 @@ class TensorLists {
             auto values_of_one = random_values(tensor_sizes()[i], seed * 100 + i, low, high);
             if (dtype_ == DType::f32)
                 for (double& value : values_of_one) value = static_cast<float>(value);
-            put(role, i, values_of_one);
+            write_elements(role, i, values_of_one);
             host[role].push_back(values_of_one);
         }
     }
@@ -67,11 +67,11 @@ class TensorLists {
             if (!text.empty())
                 return fmt::format("role {}, tensor {} of {} elements: {}", role, i, tensor_sizes()[i], text);
         }
-        for (const ops::View& one : whole) {
-            const auto all = values(Tensor(one));
+        for (const ops::View& base_view : guarded) {
+            const auto all = values(Tensor(base_view));
             for (std::size_t i = 0; i < all.size(); ++i) {
                 const bool guard = i < kGuard || i + kGuard >= all.size();
-                if (guard && all[i] != kCanary) return fmt::format("element {} beside a tensor was overwritten", i);
+                if (guard && all[i] != kGuardValue) return fmt::format("element {} beside a tensor was overwritten", i);
             }
         }
         return "";
@@ -79,10 +79,10 @@ class TensorLists {
 
     std::vector<std::vector<ops::View>> views;
     std::vector<std::vector<std::vector<double>>> host;  // role, tensor, element
-    std::vector<ops::View> whole;
+    std::vector<ops::View> guarded;
 
   private:
-    void put(std::size_t role, std::size_t tensor_number, const std::vector<double>& elements) {
+    void write_elements(std::size_t role, std::size_t tensor_number, const std::vector<double>& elements) {
         const ops::View& to = views[role][tensor_number];
         const auto upload_as = [&]<class T>(T) {
             const std::vector<T> converted(elements.begin(), elements.end());
@@ -95,7 +95,7 @@ class TensorLists {
 };
 
 /// Uninitialised, in its own memory object, at an offset of 64 bytes.
-inline ops::View elsewhere(const Device& device, DType dtype, const Shape& shape) {
+inline ops::View copy_on_device(const Device& device, DType dtype, const Shape& shape) {
     const std::size_t bytes = ops::bytes_of(shape, dtype);
     cl_int status = CL_SUCCESS;
     cl_mem memory = clCreateBuffer(interop::context(device), CL_MEM_READ_WRITE, 64 + bytes, nullptr, &status);
@@ -131,10 +131,10 @@ ops::Formula formula_of_first(const ops::MultiTensor& tensors, DType dtype, Make
 }
 
 /// role 0 -= numbers[0] * role 1
-inline void descend(const ops::MultiTensor& tensors, const ops::View& numbers, const ops::View& guard) {
-    formula_of_first(tensors, numbers.dtype, [](const std::vector<Tensor>& roles, const Tensor& rate, const Tensor&) {
+inline void descent_step(const ops::MultiTensor& tensors, const ops::View& rates, const ops::View& guard) {
+    formula_of_first(tensors, rates.dtype, [](const std::vector<Tensor>& roles, const Tensor& rate, const Tensor&) {
         return roles[0] - rate * roles[1];
-    }).launch(tensors, numbers, guard);
+    }).launch(tensors, rates, guard);
 }
 
 /// The devices on which optimizers run: tensors in one cl_mem, and each in its own.

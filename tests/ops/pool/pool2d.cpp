@@ -19,28 +19,30 @@ TEST_CASE("pool2d: results and gradients match plain loops") {
     std::vector<DType> types = test::floats();
     types.insert(types.end(), {DType::f16, DType::bf16});
     for (const DType dtype : types)
-        for (const test::Pool2dCase& one : test::pool2d_cases()) {
-            if ((one.large || dtype == DType::bf16) && test::small_cases()) continue;
-            CAPTURE(one.name());
-            const Tensor x = test::random_tensor(one.x, 1, dtype), g = test::random_tensor(one.out(), 2, dtype);
-            const auto reference = one.reference(test::values(x), test::values(g));
+        for (const test::Pool2dCase& test_case : test::pool2d_cases()) {
+            if ((test_case.large || dtype == DType::bf16) && test::small_cases()) continue;
+            CAPTURE(test_case.name());
+            const Tensor x = test::random_tensor(test_case.x, 1, dtype),
+                         g = test::random_tensor(test_case.out(), 2, dtype);
+            const auto reference = test_case.reference(test::values(x), test::values(g));
             auto tolerance = test::tolerance(
-                dtype, static_cast<double>(one.parameters.kernel_size[0] * one.parameters.kernel_size[1]));
+                dtype, static_cast<double>(test_case.parameters.kernel_size[0] * test_case.parameters.kernel_size[1]));
             if (is_16bit_float(dtype)) tolerance.relative += dtype == DType::f16 ? 0x1p-11 : 0x1p-8;  // one rounding
             for (const KernelStyle style : test::kernel_styles()) {
                 // simt kernels know types only by name, and each set of parameters takes time to compile.
-                if (style == KernelStyle::simt && dtype != DType::f32 && one.parameters.padding[1] == 0) continue;
+                if (style == KernelStyle::simt && dtype != DType::f32 && test_case.parameters.padding[1] == 0) continue;
                 const ops::KernelStyleScope scope(style);
-                const auto largest = ops::max_pool2d(x.view(), one.parameters);
+                const auto largest = ops::max_pool2d(x.view(), test_case.parameters);
                 CHECK(test::difference(Tensor(largest.out), reference.max, {}) == "");
-                CHECK(test::difference(
-                          Tensor(ops::max_pool2d_backward(g.view(), largest.indices.view(), one.x, one.parameters)),
-                          reference.max_gradient, tolerance) == "");
+                CHECK(test::difference(Tensor(ops::max_pool2d_backward(g.view(), largest.indices.view(), test_case.x,
+                                                                       test_case.parameters)),
+                                       reference.max_gradient, tolerance) == "");
                 // If the argmax is not needed, a kernel that does not write it.
-                CHECK(test::difference(Tensor(ops::max_pool2d(x.view(), one.parameters).out), reference.max, {}) == "");
-                CHECK(test::difference(Tensor(ops::avg_pool2d(x.view(), one.parameters)), reference.average,
+                CHECK(test::difference(Tensor(ops::max_pool2d(x.view(), test_case.parameters).out), reference.max,
+                                       {}) == "");
+                CHECK(test::difference(Tensor(ops::avg_pool2d(x.view(), test_case.parameters)), reference.average,
                                        tolerance) == "");
-                CHECK(test::difference(Tensor(ops::avg_pool2d_backward(g.view(), one.x, one.parameters)),
+                CHECK(test::difference(Tensor(ops::avg_pool2d_backward(g.view(), test_case.x, test_case.parameters)),
                                        reference.average_gradient, tolerance) == "");
             }
         }
@@ -59,9 +61,9 @@ TEST_CASE("pool2d: infinities, NaN and equal elements in vectorised windows") {
         whole{.kernel_size = {7, 7}, .stride = {7, 7}};
     for (const DType dtype : test::floats())
         for (const ops::Pool2dParameters& parameters : {ops::Pool2dParameters{}, padded, whole}) {
-            const test::Pool2dCase one{
+            const test::Pool2dCase test_case{
                 {1, 3, parameters.kernel_size[0] == 7 ? 7 : 6, parameters.kernel_size[0] == 7 ? 7 : 40}, parameters};
-            std::vector<double> values(static_cast<std::size_t>(one.x.numel()));
+            std::vector<double> values(static_cast<std::size_t>(test_case.x.numel()));
             for (std::size_t i = 0; i < values.size(); ++i) {
                 constexpr double kValues[] = {-INFINITY, 1, -INFINITY, 2, 2, NAN, INFINITY};
                 const std::size_t plane = i / (values.size() / 3);  // few distinct values, only -inf, and all kinds
@@ -69,16 +71,17 @@ TEST_CASE("pool2d: infinities, NaN and equal elements in vectorised windows") {
                             : plane == 1 ? -INFINITY
                                          : kValues[(i * i + i / 11) % 7];
             }
-            const Tensor x = test::tensor(values, one.x, dtype), g = test::random_tensor(one.out(), 2, dtype);
-            const auto reference = one.reference(test::values(x), test::values(g));
+            const Tensor x = test::tensor(values, test_case.x, dtype),
+                         g = test::random_tensor(test_case.out(), 2, dtype);
+            const auto reference = test_case.reference(test::values(x), test::values(g));
             for (const KernelStyle style : test::kernel_styles()) {
                 const ops::KernelStyleScope scope(style);
-                CAPTURE(one.name());
+                CAPTURE(test_case.name());
                 const auto largest = ops::max_pool2d(x.view(), parameters);
                 CHECK(test::difference(Tensor(largest.out), reference.max, {}) == "");
                 CHECK(test::difference(Tensor(ops::max_pool2d(x.view(), parameters).out), reference.max, {}) == "");
                 CHECK(test::difference(
-                          Tensor(ops::max_pool2d_backward(g.view(), largest.indices.view(), one.x, parameters)),
+                          Tensor(ops::max_pool2d_backward(g.view(), largest.indices.view(), test_case.x, parameters)),
                           reference.max_gradient, test::tolerance(dtype, 9)) == "");
             }
         }

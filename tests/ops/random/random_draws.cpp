@@ -24,8 +24,8 @@ constexpr std::uint64_t kSeed = 0x0123456789abcdef, kOffset = 0xfffffff0;  // cr
 
 double uniform(std::uint32_t word) { return (static_cast<double>(word) + 0.5) * 0x1p-32; }
 
-double normal_of(double u, double turns) {
-    return std::sqrt(-2 * std::log(u)) * std::cos(2 * std::numbers::pi * turns);
+double normal_of(double u, double fraction) {
+    return std::sqrt(-2 * std::log(u)) * std::cos(2 * std::numbers::pi * fraction);
 }
 
 /// The words of an attempt: a normal number, the acceptance number, and the rest for the boost below 1.
@@ -41,13 +41,13 @@ struct Attempt {
             return;
         }
         const auto w = philox_block(kSeed, block + 2 * number), v = philox_block(kSeed, block + 2 * number + 1);
-        const auto wide = [&](int i) {
+        const auto half_word = [&](int i) {
             return static_cast<double>(
                        (std::uint64_t{w[static_cast<std::size_t>(i) + 1]} << 32 | w[static_cast<std::size_t>(i)]) >>
                        11) *
                    0x1p-53;
         };
-        normal = normal_of(wide(0) + 0x1p-54, wide(2));
+        normal = normal_of(half_word(0) + 0x1p-54, half_word(2));
         decides = uniform(v[0]);
         rest = uniform(v[1]);
     }
@@ -79,8 +79,8 @@ double poisson_number(double rate, std::uint64_t block) {
     const double b = 0.931 + 2.53 * std::sqrt(rate), a = -0.059 + 0.02483 * b;  // Hörmann 1993, PTRS
     const double inverse_alpha = 1.1239 + 1.1328 / (b - 3.4), accepted = 0.9277 - 3.6224 / (b - 2);
     for (std::uint64_t attempt = 0; attempt < 16; ++attempt) {
-        const auto words = philox_block(kSeed, block + attempt);
-        const double u = uniform(words[0]) - 0.5, v = uniform(words[1]), us = 0.5 - std::fabs(u);
+        const auto random_words = philox_block(kSeed, block + attempt);
+        const double u = uniform(random_words[0]) - 0.5, v = uniform(random_words[1]), us = 0.5 - std::fabs(u);
         const double k = std::floor((2 * a / us + b) * u + rate + 0.43);
         if (us >= 0.07 && v <= accepted) return k;
         if (k < 0 || (us < 0.013 && v > us)) continue;
@@ -99,9 +99,9 @@ Tensor parameters(std::int64_t count, DType dtype, double low, double high) {
     return tensor(all, {count}, dtype);
 }
 
-ops::RandomCall call_of(DType dtype, std::int64_t numbers) {
+ops::RandomCall call_of(DType dtype, std::int64_t count) {
     ops::set_random_position(device(), {kSeed, kOffset});
-    return ops::take_random(device(), dtype, numbers);
+    return ops::take_random(device(), dtype, count);
 }
 
 struct Position {
@@ -116,8 +116,9 @@ TEST_CASE("random draws: gamma numbers match the method in plain C++") {
     const std::int64_t count = small_cases() ? 300 : 20000;
     for (const DType dtype : floats()) {
         const Tensor a = parameters(count, dtype, 0.05, 500);
-        const std::vector<double> of = values(a);
-        const std::uint64_t each = static_cast<std::uint64_t>(ops::kRandomGammaNumbers) / (dtype == DType::f64 ? 2 : 4);
+        const std::vector<double> shapes = values(a);
+        const std::uint64_t blocks =
+            static_cast<std::uint64_t>(ops::kRandomGammaNumbers) / (dtype == DType::f64 ? 2 : 4);
         for (const bool logarithm : {true, false})
             for (const KernelStyle style : kernel_styles()) {
                 const ops::KernelStyleScope scope(style);
@@ -125,16 +126,16 @@ TEST_CASE("random draws: gamma numbers match the method in plain C++") {
                 CAPTURE(logarithm);
                 const ops::View out = ops::View::make(device(), dtype, {count});
                 ops::random_gamma("gamma", a.view(), logarithm, call_of(dtype, count * ops::kRandomGammaNumbers), out);
-                const std::vector<double> seen = values(Tensor(out));
+                const std::vector<double> result = values(Tensor(out));
                 int wrong = 0;
-                for (std::size_t i = 0; i < seen.size(); ++i) {
-                    const double log_of = log_gamma_number(dtype, of[i], kOffset + i * each);
-                    const double wanted = logarithm ? log_of : std::exp(log_of);
+                for (std::size_t i = 0; i < result.size(); ++i) {
+                    const double log_of = log_gamma_number(dtype, shapes[i], kOffset + i * blocks);
+                    const double expected = logarithm ? log_of : std::exp(log_of);
                     // Below 1 the logarithm of a uniform is divided by a, which multiplies its rounding error.
                     const double allowed = dtype == DType::f64 ? 1e-12 : 3e-6;
                     wrong +=
-                        !(std::fabs(seen[i] - wanted) <=
-                          allowed * (logarithm ? 1 + std::fabs(wanted) : (1 + std::fabs(log_of)) * wanted + 1e-30));
+                        !(std::fabs(result[i] - expected) <=
+                          allowed * (logarithm ? 1 + std::fabs(expected) : (1 + std::fabs(log_of)) * expected + 1e-30));
                 }
                 CHECK(wrong <= count / 1000);
             }
@@ -148,18 +149,18 @@ TEST_CASE("random draws: Poisson numbers match the methods in plain C++") {
         CAPTURE(name_of(dtype));
         for (const auto& [low, high] : {std::pair{0.05, 10.0}, {10.0, 3000.0}}) {
             const Tensor rate = parameters(count, dtype, low, high);
-            const std::vector<double> of = values(rate);
-            const std::uint64_t each = static_cast<std::uint64_t>(ops::kRandomPoissonNumbers) / 4;
+            const std::vector<double> rates = values(rate);
+            const std::uint64_t blocks = static_cast<std::uint64_t>(ops::kRandomPoissonNumbers) / 4;
             for (const KernelStyle style : kernel_styles()) {
                 const ops::KernelStyleScope scope(style);
                 CAPTURE(high);
                 const ops::View out = ops::View::make(device(), dtype, {count});
                 ops::random_poisson("poisson", rate.view(), call_of(DType::f32, count * ops::kRandomPoissonNumbers),
                                     out);
-                const std::vector<double> seen = values(Tensor(out));
+                const std::vector<double> result = values(Tensor(out));
                 int wrong = 0;
-                for (std::size_t i = 0; i < seen.size(); ++i)
-                    wrong += seen[i] != poisson_number(of[i], kOffset + i * each);
+                for (std::size_t i = 0; i < result.size(); ++i)
+                    wrong += result[i] != poisson_number(rates[i], kOffset + i * blocks);
                 CHECK(wrong <= (dtype == DType::f64 ? 0 : count / 500));
             }
         }

@@ -18,16 +18,16 @@ namespace {
 
 constexpr Reduce kKinds[] = {Reduce::sum, Reduce::mean, Reduce::max, Reduce::min};
 
-void check(const ReduceCase& one, Reduce kind, const Tensor& x, const std::vector<double>& elements,
+void check(const ReduceCase& test_case, Reduce kind, const Tensor& x, const std::vector<double>& elements,
            KernelStyle style) {
     const ops::KernelStyleScope scope(style);
     CAPTURE(style == KernelStyle::simd ? "simd" : "simt");
-    CAPTURE(one.name);
+    CAPTURE(test_case.name);
     CAPTURE(ops::name_of(kind));
     CAPTURE(name_of(x.dtype()));
-    const auto expected = reference_reduce(kind, elements, one.shape, one.axes);
-    CHECK(difference(Tensor(ops::reduce(kind, x.view(), one.axes, false)), expected, one.tolerance(kind, x.dtype())) ==
-          "");
+    const auto expected = reference_reduce(kind, elements, test_case.shape, test_case.axes);
+    CHECK(difference(Tensor(ops::reduce(kind, x.view(), test_case.axes, false)), expected,
+                     test_case.tolerance(kind, x.dtype())) == "");
 }
 
 }  // namespace
@@ -79,9 +79,9 @@ TEST_CASE("reduce: f16 and bf16 accumulate in f32 and are rounded once") {
     // Far more than f16 could count in steps of one, and a mean whose sum exceeds its range.
     CHECK(static_cast<float>(sum(ones({5000}, {DType::f16})).item<float16>()) == 5000);
     CHECK(static_cast<float>(mean(full({3000}, 60000, {DType::f16})).item<float16>()) == 60000);
-    const ops::View whole = zeros({2, 3}, {DType::bf16}).view(), wide = zeros({3}).view();
-    CHECK_THROWS_WITH_AS(ops::reduce(Reduce::sum, whole, {0}, wide), "sum: expected an output of type bf16, got f32",
-                         TypeError);
+    const ops::View x_bf16 = zeros({2, 3}, {DType::bf16}).view(), out_f32 = zeros({3}).view();
+    CHECK_THROWS_WITH_AS(ops::reduce(Reduce::sum, x_bf16, {0}, out_f32),
+                         "sum: expected an output of type bf16, got f32", TypeError);
 }
 
 TEST_CASE("reduce: integers are exact") {

@@ -48,12 +48,12 @@ struct Operands {
 
 class Filling final : public ops::Strategy<Problem, Operands> {
   public:
-    explicit Filling(std::string_view name, std::int64_t least = 0) : name_(name), least_(least) {}
+    explicit Filling(std::string_view name, std::int64_t min_size = 0) : name_(name), min_size_(min_size) {}
     [[nodiscard]] std::string_view name() const override { return name_; }
     [[nodiscard]] bool is_applicable(const Problem& problem, const Device&) const override {
-        ++asked;
+        ++queries;
         if (when_asked) when_asked();
-        return problem.size >= least_;
+        return problem.size >= min_size_;
     }
     [[nodiscard]] bool is_profitable(const Problem& problem, const Device&) const override {
         return paying && (!only_constants || problem.constant);
@@ -61,22 +61,24 @@ class Filling final : public ops::Strategy<Problem, Operands> {
     [[nodiscard]] bool keeps_constants(const Problem& problem) const override {
         return only_constants && problem.constant;
     }
-    [[nodiscard]] std::vector<std::string> variants(const Problem&, const Device&) const override { return ways; }
+    [[nodiscard]] std::vector<std::string> variants(const Problem&, const Device&) const override {
+        return variant_names;
+    }
     void run(const Problem&, const Operands& operands, std::string_view variant) const override {
         ran[std::string(variant)]++;
-        ops::fill(operands.out, wrong == variant ? 2 : 1);
+        ops::fill(operands.out, failing_variant == variant ? 2 : 1);
     }
 
-    mutable int asked = 0;
+    mutable int queries = 0;
     mutable std::map<std::string, int> ran;
     std::function<void()> when_asked;
     bool paying = true, only_constants = false;
-    std::vector<std::string> ways{""};
-    std::string wrong = "none";
+    std::vector<std::string> variant_names{""};
+    std::string failing_variant = "none";
 
   private:
     std::string_view name_;
-    std::int64_t least_;
+    std::int64_t min_size_;
 };
 
 void with_operands(const Device& device, const Problem& problem,
@@ -122,8 +124,8 @@ struct Fixture {
         const auto choice = ops::choose_strategy(set, problem(size, constant), device);
         return ops::strategies::joined(choice.strategy->name(), choice.variant);
     }
-    void put(std::int64_t size, bool constant, const std::string& winner) const {
-        table.put(tuning_key(problem(size, constant)), {.winner = winner});
+    void put_entry(std::int64_t size, bool constant, const std::string& winner) const {
+        table.put_entry(tuning_key(problem(size, constant)), {.winner = winner});
     }
 };
 
@@ -166,14 +168,14 @@ TEST_CASE("strategy: by name, else measured, else the first applicable and profi
     f.plain.paying = f.large.paying = false;
     CHECK(f.choose(11) == "plain");
     f.plain.paying = f.large.paying = true;
-    f.put(10, false, "plain");
+    f.put_entry(10, false, "plain");
     CHECK(f.choose(10) == "plain");
     CHECK(f.choose(12) == "large");
-    f.put(10, false, "large some thing");
+    f.put_entry(10, false, "large some thing");
     CHECK(f.choose(10) == "large some thing");
-    f.put(9, false, "large");  // not applicable
+    f.put_entry(9, false, "large");  // not applicable
     CHECK(f.choose(9) == "plain");
-    f.put(10, false, "gone");
+    f.put_entry(10, false, "gone");
     CHECK(f.choose(10) == "large");
     {
         const Environment named("DECLIVITY_TEST_STRATEGY", "plain");
@@ -183,7 +185,7 @@ TEST_CASE("strategy: by name, else measured, else the first applicable and profi
         const Environment named("DECLIVITY_TEST_STRATEGY", "large");
         CHECK(f.choose(9) == "plain");
     }
-    const Environment wrong("DECLIVITY_TEST_STRATEGY", "larg");
+    const Environment invalid("DECLIVITY_TEST_STRATEGY", "larg");
     CHECK_THROWS_WITH_AS(f.choose(12), "DECLIVITY_TEST_STRATEGY: expected one of large, keeping, plain, got \"larg\"",
                          ValueError);
 }
@@ -191,13 +193,13 @@ TEST_CASE("strategy: by name, else measured, else the first applicable and profi
 TEST_CASE("strategy: a choice is cached until the table changes") {
     Fixture f;
     CHECK(f.choose(20) == "large");
-    const int asked = f.large.asked;
+    const int queries = f.large.queries;
     for (int i = 0; i < 5; ++i) CHECK(f.choose(20) == "large");
-    CHECK(f.large.asked == asked);
-    f.put(20, false, "plain");
+    CHECK(f.large.queries == queries);
+    f.put_entry(20, false, "plain");
     CHECK(f.choose(20) == "plain");
     std::filesystem::copy_file(f.path, f.folder / "kept");
-    f.put(20, false, "large");
+    f.put_entry(20, false, "large");
     CHECK(f.choose(20) == "large");
     // Another file with as many entries is another table.
     std::filesystem::rename(f.folder / "kept", f.path);
@@ -206,9 +208,9 @@ TEST_CASE("strategy: a choice is cached until the table changes") {
     std::filesystem::remove(f.path);
     f.table.reload();
     CHECK(f.choose(20) == "large");
-    std::string elsewhere;
-    std::thread([&] { elsewhere = f.choose(20); }).join();
-    CHECK(elsewhere == "large");
+    std::string chosen_by_thread;
+    std::thread([&] { chosen_by_thread = f.choose(20); }).join();
+    CHECK(chosen_by_thread == "large");
 }
 
 TEST_CASE("strategy: a constant operand has its own measurements, which override its rule") {
@@ -216,29 +218,29 @@ TEST_CASE("strategy: a constant operand has its own measurements, which override
     CHECK(f.choose(5, true) == "keeping");
     CHECK(f.choose(5) == "plain");
     // Measurements with a changing operand do not apply if the rule for a constant one differs.
-    f.put(5, false, "plain quick");
+    f.put_entry(5, false, "plain quick");
     CHECK(f.choose(5) == "plain quick");
     CHECK(f.choose(5, true) == "keeping");
-    f.put(5, true, "plain slow");
+    f.put_entry(5, true, "plain slow");
     CHECK(f.choose(5, true) == "plain slow");
     CHECK(f.choose(5) == "plain quick");
     // If the rule is the same, they apply until the constant operand is measured.
     CHECK(f.choose(30, true) == "large");
-    f.put(30, false, "plain");
+    f.put_entry(30, false, "plain");
     CHECK(f.choose(30, true) == "plain");
-    f.put(30, true, "keeping");
+    f.put_entry(30, true, "keeping");
     CHECK(f.choose(30, true) == "keeping");
     // Without cached operands: one entry for both.
     f.keeping.only_constants = false;
-    f.put(31, false, "plain");
+    f.put_entry(31, false, "plain");
     CHECK(f.choose(31, true) == "plain");
 }
 
 TEST_CASE("strategy: the tuner measures all applicable ones, and for a constant operand those that cache it") {
     Fixture f;
-    f.large.ways = {"a", "b"};
-    f.large.wrong = "b";
-    const std::string said = ops::tune_strategies(f.set, f.problem(40), f.device, false);
+    f.large.variant_names = {"a", "b"};
+    f.large.failing_variant = "b";
+    const std::string report = ops::tune_strategies(f.set, f.problem(40), f.device, false);
     const auto changing = f.table.find(tuning_key(f.problem(40))),
                constant = f.table.find(tuning_key(f.problem(40, true)));
     REQUIRE(changing);
@@ -252,8 +254,8 @@ TEST_CASE("strategy: the tuner measures all applicable ones, and for a constant 
     }
     if (changing->winner != "large a")
         CHECK(constant->microseconds.at("large a") == changing->microseconds.at("large a"));
-    CHECK(said.find("test of strategies 40\n") != std::string::npos);
-    CHECK(said.find("test of strategies 40 constant\n") != std::string::npos);
+    CHECK(report.find("test of strategies 40\n") != std::string::npos);
+    CHECK(report.find("test of strategies 40 constant\n") != std::string::npos);
     CHECK(ops::tune_strategies(f.set, f.problem(40), f.device, false).empty());
     CHECK(f.choose(40) == changing->winner);
     CHECK(f.choose(40, true) == constant->winner);
@@ -287,13 +289,13 @@ TEST_CASE("strategy: strategies are queried without grad mode, and may query the
     };
     Capture capture(f.device);
     CHECK(f.choose(60) == "large");
-    f.put(61, false, "plain");
+    f.put_entry(61, false, "plain");
     CHECK(f.choose(61) == "plain");
     CHECK(f.choose(62, true) == "large");
     const Environment on("DECLIVITY_TUNE", "1");
     CHECK(!f.choose(63).empty());
     CHECK(Capture::current() == &capture);
     CHECK(!captured);
-    CHECK(f.large.asked > 0);
+    CHECK(f.large.queries > 0);
     (void)capture.finish();
 }

@@ -62,7 +62,7 @@ void put_text(const std::filesystem::path& path, const std::string& text) {
     put_file(path, Bytes(text.begin(), text.end()));
 }
 
-Tensor by_operator(const Tensor& x, const Tensor& weight, const ops::Conv2dParameters& options) {
+Tensor conv2d_result(const Tensor& x, const Tensor& weight, const ops::Conv2dParameters& options) {
     const Tensor out = full(ops::conv2d_shape("test", x.shape(), weight.shape(), options), NAN);
     ops::conv2d_forward(x.view(), weight.view(), std::nullopt, out.view(), options);
     return out;
@@ -112,13 +112,13 @@ TEST_CASE("tuning: the fastest correct result wins, wrong and failing ones are r
 
 TEST_CASE("tuning: results are merged into the file") {
     OwnFile own;
-    nlohmann::json others{{"format", "declivity tuning 2"},
-                          {"sections",
-                           {{{"device", "another"},
-                             {"driver", "1"},
-                             {"library", std::string(kVersion)},
-                             {"entries", {{"a", {{"winner", "b"}}}}}}}}};
-    put_text(own.path, others.dump());
+    nlohmann::json foreign_file{{"format", "declivity tuning 2"},
+                                {"sections",
+                                 {{{"device", "another"},
+                                   {"driver", "1"},
+                                   {"library", std::string(kVersion)},
+                                   {"entries", {{"a", {{"winner", "b"}}}}}}}}};
+    put_text(own.path, foreign_file.dump());
     own.table.reload();
     CHECK(own.table.generation() == 0);
     own.table.put("some key", entry_for("gemm"));
@@ -132,7 +132,7 @@ TEST_CASE("tuning: results are merged into the file") {
     CHECK(!own.table.find("a"));
     const auto file = nlohmann::json::parse(std::ifstream(own.path));
     CHECK(file["sections"].size() == 2);
-    CHECK(file["sections"][0] == others["sections"][0]);
+    CHECK(file["sections"][0] == foreign_file["sections"][0]);
     CHECK(file["sections"][1]["device"] == default_device().name());
 }
 
@@ -140,19 +140,19 @@ TEST_CASE("tuning: a choice follows the file if it is valid") {
     OwnFile own;
     const ops::Conv2dProblem problem = forward_of(kConv);
     const std::string rule(ops::choose_conv2d(problem, default_device()).strategy->name());
-    const auto after = [&](const std::string& winner) {
+    const auto choice_after = [&](const std::string& winner) {
         own.table.put(ops::tuning_key(problem), entry_for(winner));
         return std::string(ops::choose_conv2d(problem, default_device()).strategy->name());
     };
-    CHECK(after("direct") == "direct");
+    CHECK(choice_after("direct") == "direct");
     CHECK(ops::choose_conv2d(problem, default_device()).reason == "measured as the fastest on this device");
-    CHECK(after("tiled") == "tiled");
-    CHECK(after("depthwise") == rule);  // not applicable
-    CHECK(after("unheard of") == rule);
-    CHECK(after("") == rule);
+    CHECK(choice_after("tiled") == "tiled");
+    CHECK(choice_after("depthwise") == rule);  // not applicable
+    CHECK(choice_after("unheard of") == rule);
+    CHECK(choice_after("") == rule);
     {
         const Variable named("DECLIVITY_CONV2D", "tiled");
-        CHECK(after("direct") == "tiled");
+        CHECK(choice_after("direct") == "tiled");
     }
     const Tensor a = random_tensor({1, 40, 50}, 1), b = random_tensor({1, 50, 30}, 2);
     const auto product = [&] { return ops::matmul_problem(a.view(), b.view()); };
@@ -193,7 +193,7 @@ TEST_CASE("tuning: the result is correct with any variant") {
     for (const std::string winner : {"gemm 8x3", "gemm 6x4", "gemm 12x1", "gemm 99x99", "gemm ", "gemm x"}) {
         CAPTURE(winner);
         own.table.put(ops::tuning_key(forward_of(kConv)), entry_for(winner));
-        CHECK(difference(by_operator(x, weight, c.options), conv2d_reference(c, values(x), values(weight), {}),
+        CHECK(difference(conv2d_result(x, weight, c.options), conv2d_reference(c, values(x), values(weight), {}),
                          c.forward_tolerance(DType::f32)) == "");
     }
 }
@@ -201,11 +201,11 @@ TEST_CASE("tuning: the result is correct with any variant") {
 TEST_CASE("tuning: shapes are measured once, and at first use with DECLIVITY_TUNE") {
     OwnFile own;
     const ops::MatmulShape product{.batch = 2, .m = 9, .n = 33, .k = 20, .b_transposed = true};
-    const std::string said = ops::tune(default_device(), product);
-    CAPTURE(said);
-    CHECK(said.starts_with("matmul f32 "));
-    CHECK(said.find("tiled") != std::string::npos);
-    CHECK(said.find("fastest") != std::string::npos);
+    const std::string report = ops::tune(default_device(), product);
+    CAPTURE(report);
+    CHECK(report.starts_with("matmul f32 "));
+    CHECK(report.find("tiled") != std::string::npos);
+    CHECK(report.find("fastest") != std::string::npos);
     CHECK(ops::tune(default_device(), product).empty());
     CHECK(!ops::tune(default_device(), product, true).empty());
     CHECK(ops::explain(default_device(), product).find("measured as the fastest on this device") != std::string::npos);
@@ -213,11 +213,11 @@ TEST_CASE("tuning: shapes are measured once, and at first use with DECLIVITY_TUN
 
     const Tensor x = random_tensor(kConv.x, 1), weight = random_tensor(kConv.weight, 2);
     const ops::RandomPosition before = ops::random_position(default_device());
-    by_operator(x, weight, kConv.options);
+    conv2d_result(x, weight, kConv.options);
     CHECK(!own.table.find(ops::tuning_key(forward_of(kConv))));
     const Variable on("DECLIVITY_TUNE", "1");
     const Conv2dCase c{"", kConv.x, kConv.weight, kConv.options};
-    const Tensor result = by_operator(x, weight, c.options);
+    const Tensor result = conv2d_result(x, weight, c.options);
     const auto entry = own.table.find(ops::tuning_key(forward_of(kConv)));
     REQUIRE(entry);
     // Winograd, which may win, has larger rounding errors.
@@ -240,8 +240,8 @@ TEST_CASE("tuning: a damaged, missing or unwritable file is harmless") {
         own.table.reload();
         if (const auto found = own.table.find("a")) CHECK(found->microseconds.size() <= 1);
     };
-    const auto cut = truncate_everywhere(valid, own.path, read);
-    CHECK(cut.refused == 0);
+    const auto truncated = truncate_everywhere(valid, own.path, read);
+    CHECK(truncated.refused == 0);
     const auto damaged = damage_at_random(valid, own.path, 300, read);
     CHECK(damaged.refused == 0);
     for (const char* text :
@@ -256,7 +256,7 @@ TEST_CASE("tuning: a damaged, missing or unwritable file is harmless") {
         own.table.reload();
         CHECK(own.table.find("c"));
     }
-    const Variable nowhere("DECLIVITY_TUNING_FILE", "/proc/no such folder/tuning.json");
+    const Variable unwritable("DECLIVITY_TUNING_FILE", "/proc/no such folder/tuning.json");
     own.table.reload();
     CHECK(own.table.generation() == 0);
     own.table.put("d", entry_for("gemm"));

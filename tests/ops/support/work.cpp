@@ -28,22 +28,22 @@ using namespace declivity::test;
 
 namespace {
 
-struct Seen {
+struct RecordedWork {
     double flops = 0, bytes = 0;
-    int carriers = 0;  // kernels with work
+    int kernels_with_work = 0;  // kernels with work
 };
 
-Seen work_of(const std::function<void()>& run) {
+RecordedWork work_of(const std::function<void()>& run) {
     test::device().synchronize();
     Profiler profiler(test::device());
     run();
-    Seen seen;
+    RecordedWork work;
     for (const auto& row : profiler.rows()) {
-        seen.flops += row.flops;
-        seen.bytes += row.bytes;
-        seen.carriers += row.flops > 0 ? 1 : 0;
+        work.flops += row.flops;
+        work.bytes += row.bytes;
+        work.kernels_with_work += row.flops > 0 ? 1 : 0;
     }
-    return seen;
+    return work;
 }
 
 }  // namespace
@@ -52,18 +52,18 @@ TEST_CASE("work: a product has 2 * batch * M * N * K FLOPs with every strategy")
     constexpr std::int64_t batch = 2, m = 12, n = 20, k = 36;
     const Tensor a = random_tensor({batch, m, k}, 1), b = random_tensor({batch, k, n}, 2), out = zeros({batch, m, n});
     const ops::View a_view = a.view(), b_view = b.view(), out_view = out.view();
-    int served = 0;
+    int strategies_checked = 0;
     for (const ops::MatmulStrategy* strategy : ops::matmul_strategies()) {
         CAPTURE(strategy->name());
         const Environment named("DECLIVITY_MATMUL", std::string(strategy->name()));
         if (ops::choose_matmul(ops::matmul_problem(a_view, b_view), test::device()).strategy != strategy) continue;
-        ++served;
-        const Seen seen = work_of([&] { ops::matmul(a_view, b_view, out_view); });
-        CHECK(seen.flops == 2.0 * batch * m * n * k);
-        CHECK(seen.bytes == 4.0 * batch * (m * k + k * n + m * n));
-        CHECK(seen.carriers == 1);
+        ++strategies_checked;
+        const RecordedWork work = work_of([&] { ops::matmul(a_view, b_view, out_view); });
+        CHECK(work.flops == 2.0 * batch * m * n * k);
+        CHECK(work.bytes == 4.0 * batch * (m * k + k * n + m * n));
+        CHECK(work.kernels_with_work == 1);
     }
-    CHECK(served >= 3);
+    CHECK(strategies_checked >= 3);
 }
 
 TEST_CASE("work: a convolution has 2 * N * K * P * Q * C/g * R * S FLOPs, in all directions, with every strategy") {
@@ -78,7 +78,7 @@ TEST_CASE("work: a convolution has 2 * N * K * P * Q * C/g * R * S FLOPs, in all
         {{1, 8, 6, 6}, {5, 8, 1, 1}, {}},
     };
     const std::vector<std::string> names{"conv2d", "conv2d_backward_input", "conv2d_backward_weights"};
-    int served = 0;
+    int strategies_checked = 0;
     for (const Case& c : cases)
         for (const auto direction : {ops::Conv2dDirection::forward, ops::Conv2dDirection::backward_input,
                                      ops::Conv2dDirection::backward_weights}) {
@@ -94,21 +94,21 @@ TEST_CASE("work: a convolution has 2 * N * K * P * Q * C/g * R * S FLOPs, in all
                 CAPTURE(strategy->name());
                 const Environment named("DECLIVITY_CONV2D", std::string(strategy->name()));
                 const ops::View xv = x.view(), wv = weight.view(), ov = out.view();
-                const Seen seen = work_of([&] {
+                const RecordedWork work = work_of([&] {
                     if (direction == ops::Conv2dDirection::forward)
                         ops::conv2d_forward(xv, wv, std::nullopt, ov, c.options);
                     else if (direction == ops::Conv2dDirection::backward_input)
                         ops::conv2d_backward_input(ov, wv, xv, c.options);
                     else ops::conv2d_backward_weights(xv, ov, wv, c.options);
                 });
-                CHECK(seen.flops == doctest::Approx(formula));
-                CHECK(seen.bytes ==
+                CHECK(work.flops == doctest::Approx(formula));
+                CHECK(work.bytes ==
                       doctest::Approx(4.0 * static_cast<double>(c.x.numel() + c.weight.numel() + shape.numel())));
-                CHECK(seen.carriers == 1);
-                ++served;
+                CHECK(work.kernels_with_work == 1);
+                ++strategies_checked;
             }
         }
-    CHECK(served >= 12);
+    CHECK(strategies_checked >= 12);
 }
 
 TEST_CASE("work: f64 is marked; batch norm, pooling, reductions, softmax and optimizers count by elements") {
@@ -118,21 +118,21 @@ TEST_CASE("work: f64 is marked; batch norm, pooling, reductions, softmax and opt
     const ops::View view = x.view();
     {
         const ops::View out = ops::View::make(device, DType::f32, {});
-        const Seen seen = work_of([&] { ops::reduce(ops::Reduce::sum, view, {}, out); });
-        CHECK(seen.flops == n);
-        CHECK(seen.bytes == 4 * n + 4);
+        const RecordedWork work = work_of([&] { ops::reduce(ops::Reduce::sum, view, {}, out); });
+        CHECK(work.flops == n);
+        CHECK(work.bytes == 4 * n + 4);
     }
     {
-        const Seen seen = work_of([&] { (void)ops::softmax(ops::SoftmaxKind::softmax, view, 1).view(); });
-        CHECK(seen.flops == 4 * n);
-        CHECK(seen.bytes == 8 * n);
+        const RecordedWork work = work_of([&] { (void)ops::softmax(ops::SoftmaxKind::softmax, view, 1).view(); });
+        CHECK(work.flops == 4 * n);
+        CHECK(work.bytes == 8 * n);
     }
     {
-        const Seen seen = work_of([&] {
+        const RecordedWork work = work_of([&] {
             (void)ops::avg_pool2d(view, {.kernel_size = {2, 2}, .stride = {2, 2}, .padding = {0, 0}}).view();
         });
-        CHECK(seen.flops == n);
-        CHECK(seen.bytes == 4 * (n + n / 4));
+        CHECK(work.flops == n);
+        CHECK(work.bytes == 4 * (n + n / 4));
     }
     {
         // One kernel of three functions; the broadcast row counts once.
@@ -167,19 +167,19 @@ TEST_CASE("work: f64 is marked; batch norm, pooling, reductions, softmax and opt
             return ops::Formula(
                 trace, {{0, (role(0) - mean / sqrt(squares)).value()}, {2, mean.value()}, {3, squares.value()}});
         }();
-        const Seen seen = work_of([&] { formula.launch(tensors, progress, guard); });
-        CHECK(seen.bytes == 7 * 4 * 75);
-        CHECK(seen.flops == 7 * 75);
-        CHECK(seen.carriers == 1);
+        const RecordedWork work = work_of([&] { formula.launch(tensors, progress, guard); });
+        CHECK(work.bytes == 7 * 4 * 75);
+        CHECK(work.flops == 7 * 75);
+        CHECK(work.kernels_with_work == 1);
     }
     if (device.info().fp64) {
         const Tensor a = random_tensor({4, 4}, 1, DType::f64);
         Profiler profiler(device);
         const Tensor y = matmul(a, a);
         (void)y.view();
-        int marked = 0;
+        int kernels_marked = 0;
         for (const Json& kernel : events(trace_of(profiler), "X", "kernel"))
-            marked += kernel.at("args").contains("f64") ? 1 : 0;
-        CHECK(marked == 1);
+            kernels_marked += kernel.at("args").contains("f64") ? 1 : 0;
+        CHECK(kernels_marked == 1);
     }
 }

@@ -12,7 +12,7 @@ using declivity::ops::GroupGrid;
 namespace {
 
 /// The sum over all groups, one by one.
-double sum_of(const GroupGrid& grid) {
+double total_cycles(const GroupGrid& grid) {
     double sum = 0;
     for (std::int64_t y = 0; y < grid.down; ++y)
         for (std::int64_t x = 0; x < grid.across; ++x) {
@@ -30,12 +30,12 @@ TEST_CASE("work split: one unit takes the sum of all groups, and more units neve
             CAPTURE(across);
             CAPTURE(down);
             const GroupGrid grid{across, down, 5e6, 3e6, 2e6, 1e6};
-            CHECK(grid.cycles(1) == doctest::Approx(sum_of(grid)));
+            CHECK(grid.cycles(1) == doctest::Approx(total_cycles(grid)));
             double before = grid.cycles(1);
             for (const std::int64_t units : {2, 4, 16}) {
                 const double now = grid.cycles(units);
                 CHECK(now <= before);
-                CHECK(now >= sum_of(grid) / static_cast<double>(units));
+                CHECK(now >= total_cycles(grid) / static_cast<double>(units));
                 before = now;
             }
         }

@@ -118,4 +118,4 @@ for name, description in {**tokenizers, **LITERAL}.items():
         call["pair"] = facts(t.encode(call["text"], "the end"))
     out.append({"name": name, "tokenizer": parts, "calls": calls})
 with open(sys.argv[1], "w", encoding="utf-8") as file:
-    file.write("[\n" + ",\n".join(json.dumps(one, ensure_ascii=False, separators=(",", ":")) for one in out) + "\n]\n")
+    file.write("[\n" + ",\n".join(json.dumps(fact, ensure_ascii=False, separators=(",", ":")) for fact in out) + "\n]\n")

@@ -20,15 +20,15 @@ using Json = nlohmann::json;
 namespace {
 
 int failures = 0;
-std::map<std::string, int> seen;
+std::map<std::string, int> fact_counts;
 
-void check(bool holds, const Json& fact, const std::string& got) {
-    ++seen[fact.at("kind")];
-    if (holds) return;
+void check(bool condition, const Json& fact, const std::string& got) {
+    ++fact_counts[fact.at("kind")];
+    if (condition) return;
     if (++failures <= 10) std::printf("%s\n  got %s\n", fact.dump().substr(0, 600).c_str(), got.c_str());
 }
 
-bool near(double a, double b) { return std::abs(a - b) <= 1e-5 * std::max(1.0, std::abs(b)); }
+bool is_close(double a, double b) { return std::abs(a - b) <= 1e-5 * std::max(1.0, std::abs(b)); }
 
 void check_logits(const Json& fact) {
     GenerationOptions options{.do_sample = true};
@@ -45,31 +45,32 @@ void check_logits(const Json& fact) {
     const std::vector<std::int64_t> tokens = fact.at("tokens");
     process_logits(logits, tokens, tokens.size(), options);
     for (std::size_t i = 0; i < logits.size(); ++i) {
-        const Json& wanted = fact.at("out")[i];
-        const bool never = logits[i] == -std::numeric_limits<float>::infinity();
-        check(wanted.is_null() ? never : !never && near(logits[i], wanted.get<double>()), fact,
-              fmt::format("{} at {}", logits[i], i));
+        const Json& expected = fact.at("out")[i];
+        const bool is_minus_infinity = logits[i] == -std::numeric_limits<float>::infinity();
+        check(
+            expected.is_null() ? is_minus_infinity : !is_minus_infinity && is_close(logits[i], expected.get<double>()),
+            fact, fmt::format("{} at {}", logits[i], i));
     }
 }
 
 void check_beams(const Json& fact) {
-    const Json& of = fact.at("options");
+    const Json& options = fact.at("options");
     const std::vector<std::vector<float>> table = fact.at("table");
     const std::vector<std::int64_t> prompt = fact.at("prompt");
     const auto got = generate(
         [&](std::span<const std::int64_t> tokens) { return table[static_cast<std::size_t>(tokens.back())]; }, prompt,
-        {.max_new_tokens = of.at("max_new_tokens"),
+        {.max_new_tokens = options.at("max_new_tokens"),
          .eos_token_id = {1},
-         .num_beams = of.at("num_beams"),
-         .length_penalty = of.at("length_penalty"),
-         .early_stopping = of.at("early_stopping"),
-         .num_return_sequences = of.at("num_return_sequences")});
-    const std::vector<std::vector<std::int64_t>> wanted = fact.at("sequences");
-    check(got.size() == wanted.size(), fact, "another number");
+         .num_beams = options.at("num_beams"),
+         .length_penalty = options.at("length_penalty"),
+         .early_stopping = options.at("early_stopping"),
+         .num_return_sequences = options.at("num_return_sequences")});
+    const std::vector<std::vector<std::int64_t>> expected = fact.at("sequences");
+    check(got.size() == expected.size(), fact, "another number");
     for (std::size_t i = 0; i < got.size(); ++i) {
-        check(got[i].tokens == wanted[i], fact, fmt::format("{} at {}", fmt::join(got[i].tokens, " "), i));
+        check(got[i].tokens == expected[i], fact, fmt::format("{} at {}", fmt::join(got[i].tokens, " "), i));
         if (!fact.at("scores").is_null())
-            check(near(got[i].score, fact.at("scores")[i]), fact, std::to_string(got[i].score));
+            check(is_close(got[i].score, fact.at("scores")[i]), fact, std::to_string(got[i].score));
     }
 }
 
@@ -89,10 +90,10 @@ void check_bleu(const Json& fact) {
                                  {.max_order = fact.at("order"),
                                   .smoothing = methods.at(fact.at("method")),
                                   .effective_order = fact.at("effective")});
-    bool right = near(got.score, fact.at("score")) && near(got.brevity_penalty, fact.at("bp")) &&
+    bool right = is_close(got.score, fact.at("score")) && is_close(got.brevity_penalty, fact.at("bp")) &&
                  got.hypothesis_length == fact.at("lengths")[0] && got.reference_length == fact.at("lengths")[1];
     for (std::size_t i = 0; i < got.precisions.size(); ++i)
-        right = right && near(got.precisions[i], fact.at("precisions")[i]);
+        right = right && is_close(got.precisions[i], fact.at("precisions")[i]);
     check(right, fact,
           fmt::format("{} of {}, {} {} {}", got.score, fmt::join(got.precisions, " "), got.brevity_penalty,
                       got.hypothesis_length, got.reference_length));
@@ -114,9 +115,10 @@ void check_rouge(const Json& fact) {
                                     {"rouge2", rouge_n(a, b, 2)},
                                     {"rougeL", rouge_l(a, b)},
                                     {"rougeLsum", rouge_lsum(lines(hypothesis), lines(reference))}}) {
-        const Json& wanted = fact.at("score").at(name);
-        check(near(got.precision, wanted[0]) && near(got.recall, wanted[1]) && near(got.f1, wanted[2]), fact,
-              fmt::format("{}: {} {} {}", name, got.precision, got.recall, got.f1));
+        const Json& expected = fact.at("score").at(name);
+        check(
+            is_close(got.precision, expected[0]) && is_close(got.recall, expected[1]) && is_close(got.f1, expected[2]),
+            fact, fmt::format("{}: {} {} {}", name, got.precision, got.recall, got.f1));
     }
 }
 
@@ -142,10 +144,10 @@ int main(int argc, char** argv) {
             const std::vector<std::string> hypotheses = fact.at("hypotheses"), references = fact.at("references");
             const double wer = word_error_rate(hypotheses, references),
                          cer = character_error_rate(hypotheses, references);
-            check(near(wer, fact.at("wer")) && near(cer, fact.at("cer")), fact, fmt::format("{} {}", wer, cer));
+            check(is_close(wer, fact.at("wer")) && is_close(cer, fact.at("cer")), fact, fmt::format("{} {}", wer, cer));
         }
     }
-    for (const auto& [kind, count] : seen) std::printf("%s: %d comparisons\n", kind.c_str(), count);
+    for (const auto& [kind, count] : fact_counts) std::printf("%s: %d comparisons\n", kind.c_str(), count);
     std::printf("%d differ\n", failures);
     return failures == 0 ? 0 : 1;
 }

@@ -122,7 +122,7 @@ except ImportError as error:
 if not facts:
     print("SKIPPED: " + "; ".join(missing))
     sys.exit(77)
-for one in missing:
+for item in missing:
     print(f"without: {one}", file=sys.stderr)
 with open(sys.argv[1], "w") as out:
     json.dump(facts, out)

@@ -150,8 +150,8 @@ trained("llama2", t, trainers.BpeTrainer(vocab_size=900, special_tokens=["<unk>"
 description = json.loads(t.to_str())
 description["pre_tokenizer"] = None
 description["added_tokens"] = description["added_tokens"][:3]
-for one in description["added_tokens"]:
-    one["normalized"] = False
+for item in description["added_tokens"]:
+    item["normalized"] = False
 t = made["llama2"] = Tokenizer.from_str(json.dumps(description))
 t.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)])
 t.post_processor = processors.TemplateProcessing(single="<s> $A", pair="<s> $A <s>:1 $B:1", special_tokens=[("<s>", 1)])
@@ -243,7 +243,7 @@ def facts(e):
 
 
 with open(os.path.join(folder, "texts.txt"), "w") as out:
-    out.write("\n".join(one.replace("\n", " ") for one in corpus) + "\n")
+    out.write("\n".join(item.replace("\n", " ") for item in corpus) + "\n")
 index = []
 for name, t in made.items():
     path = os.path.join(folder, name)
@@ -265,7 +265,7 @@ for name, t in made.items():
                    "length": draw.choice([None, draw.randint(1, 40)]), "pad_to_multiple_of": draw.choice([None, 8])}
         batch = [draw.choice(texts) for _ in range(5)]
         if number % 2 == 1:
-            batch = [(one, draw.choice(texts)) for one in batch]
+            batch = [(item, draw.choice(texts)) for item in batch]
         if number % 3 != 0:
             t.enable_truncation(**truncation)
         else:

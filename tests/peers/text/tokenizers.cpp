@@ -55,28 +55,29 @@ Json facts(const Encoding& of, const std::vector<std::string>& texts) {
 
 /// Removes peculiarities of the package: the overflow of pairs has its own nested overflow lists, with types and texts
 /// that differ from the template; padding counts as a part of the first text if no post-processor numbers them.
-Json sane(Json of, bool inside = false) {
+Json normalized(Json of, bool inside = false) {
     for (std::size_t i = 0; i < of.at("ids").size(); ++i)
         if (of.at("attention_mask")[i] == 0) of["sequence_ids"][i] = -1;
     if (inside) of["overflowing"] = of["sequence_ids"] = of["type_ids"] = Json::array();
-    for (Json& json : of["overflowing"]) json = sane(json, true);
+    for (Json& json : of["overflowing"]) json = normalized(json, true);
     return of;
 }
 
 /// Describes where two values differ.
-std::string difference(const Json& got, const Json& wanted) {
-    if (got.is_structured() && got.type() == wanted.type() && got.size() == wanted.size()) {
-        for (const auto& [key, value] : wanted.items()) {
-            const Json& mine = got.is_array() ? got.at(std::stoul(key)) : got.at(key);
-            if (mine != value) return fmt::format("{}/{}", key, difference(mine, value));
+std::string difference(const Json& got, const Json& expected) {
+    if (got.is_structured() && got.type() == expected.type() && got.size() == expected.size()) {
+        for (const auto& [key, value] : expected.items()) {
+            const Json& our_value = got.is_array() ? got.at(std::stoul(key)) : got.at(key);
+            if (our_value != value) return fmt::format("{}/{}", key, difference(our_value, value));
         }
     }
-    return fmt::format(": {}, wanted {}", got.dump().substr(0, 200), wanted.dump().substr(0, 200));
+    return fmt::format(": {}, wanted {}", got.dump().substr(0, 200), expected.dump().substr(0, 200));
 }
 
 void compare(const std::string& name, const Json& call, const Json& ours, const Json& theirs) {
-    const Json got = sane(ours), wanted = sane(theirs);
-    if (got != wanted) fail(name, call, fmt::format("{} of {}", difference(got, wanted), wanted.at("tokens").dump()));
+    const Json got = normalized(ours), expected = normalized(theirs);
+    if (got != expected)
+        fail(name, call, fmt::format("{} of {}", difference(got, expected), expected.at("tokens").dump()));
 }
 
 }  // namespace
@@ -107,9 +108,10 @@ int main(int argc, char** argv) {
             if (tokenizer.ids(text) != encoding.ids) fail(name, text, "ids()");
             const std::vector<std::int64_t> ids = call.at("encoding").at("ids");
             for (const bool skip : {true, false}) {
-                const std::string wanted = call.at(skip ? "decoded" : "decoded_all"), got = tokenizer.decode(ids, skip);
-                if (got != wanted)
-                    fail(name, text, fmt::format("decoded {}\n  wanted {}", Json(got).dump(), Json(wanted).dump()));
+                const std::string expected = call.at(skip ? "decoded" : "decoded_all"),
+                                  got = tokenizer.decode(ids, skip);
+                if (got != expected)
+                    fail(name, text, fmt::format("decoded {}\n  wanted {}", Json(got).dump(), Json(expected).dump()));
             }
             if (call.contains("pair")) {
                 const std::string pair = call.at("pair");
@@ -119,18 +121,19 @@ int main(int argc, char** argv) {
         }
         for (const Json& batch : all.at("batches")) {
             Tokenizer other = tokenizer;
-            if (const Json& of = batch.at("truncation"); !of.is_null())
-                other.set_truncation(Truncation{.max_length = of.at("max_length"),
-                                                .stride = of.at("stride"),
-                                                .direction = of.at("direction") == "left" ? Side::left : Side::right});
-            if (const Json& of = batch.at("padding"); !of.is_null()) {
-                Padding padding{.direction = of.at("direction") == "left" ? Side::left : Side::right,
-                                .pad_id = of.at("pad_id"),
-                                .pad_type_id = of.at("pad_type_id"),
-                                .pad_token = of.at("pad_token")};
-                if (!of.at("length").is_null()) padding.length = of.at("length").get<std::int64_t>();
-                if (!of.at("pad_to_multiple_of").is_null())
-                    padding.pad_to_multiple_of = of.at("pad_to_multiple_of").get<std::int64_t>();
+            if (const Json& options = batch.at("truncation"); !options.is_null())
+                other.set_truncation(
+                    Truncation{.max_length = options.at("max_length"),
+                               .stride = options.at("stride"),
+                               .direction = options.at("direction") == "left" ? Side::left : Side::right});
+            if (const Json& options = batch.at("padding"); !options.is_null()) {
+                Padding padding{.direction = options.at("direction") == "left" ? Side::left : Side::right,
+                                .pad_id = options.at("pad_id"),
+                                .pad_type_id = options.at("pad_type_id"),
+                                .pad_token = options.at("pad_token")};
+                if (!options.at("length").is_null()) padding.length = options.at("length").get<std::int64_t>();
+                if (!options.at("pad_to_multiple_of").is_null())
+                    padding.pad_to_multiple_of = options.at("pad_to_multiple_of").get<std::int64_t>();
                 other.set_padding(padding);
             }
             // Settings are saved as well.

@@ -3,23 +3,23 @@
 
 namespace declivity::test {
 
-namespace held_build {
+namespace blocked_build {
 /// Called by each call of clBuildProgram in the program.
 void pass();
-}  // namespace held_build
+}  // namespace blocked_build
 
 /// During its lifetime, the next thread that calls clBuildProgram blocks until it is destroyed; other threads continue.
 /// One at a time.
-class HeldBuild {
+class BlockedBuild {
   public:
-    HeldBuild();
-    ~HeldBuild();
-    HeldBuild(const HeldBuild&) = delete;
-    HeldBuild& operator=(const HeldBuild&) = delete;
+    BlockedBuild();
+    ~BlockedBuild();
+    BlockedBuild(const BlockedBuild&) = delete;
+    BlockedBuild& operator=(const BlockedBuild&) = delete;
 
     /// Waits until a thread is blocked.
     void wait() const;
-    void let_go() const;
+    void release() const;
 };
 
 }  // namespace declivity::test

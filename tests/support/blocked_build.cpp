@@ -1,4 +1,4 @@
-#include "tests/support/held_build.hpp"
+#include "tests/support/blocked_build.hpp"
 
 #include <condition_variable>
 #include <mutex>
@@ -12,34 +12,34 @@ struct Gate {
     bool closed = false, reached = false;
 };
 Gate& gate() {
-    static auto* one = new Gate;  // never destroyed: calls occur after main()
-    return *one;
+    static auto* instance = new Gate;  // never destroyed: calls occur after main()
+    return *instance;
 }
 
 }  // namespace
 
-void held_build::pass() {
-    Gate& one = gate();
-    std::unique_lock lock(one.mutex);
-    if (!one.closed || one.reached) return;
-    one.reached = true;
-    one.changed.notify_all();
-    one.changed.wait(lock, [&] { return !one.closed; });
+void blocked_build::pass() {
+    Gate& state = gate();
+    std::unique_lock lock(state.mutex);
+    if (!state.closed || state.reached) return;
+    state.reached = true;
+    state.changed.notify_all();
+    state.changed.wait(lock, [&] { return !state.closed; });
 }
 
-HeldBuild::HeldBuild() {
+BlockedBuild::BlockedBuild() {
     const std::scoped_lock lock(gate().mutex);
     gate().closed = true;
     gate().reached = false;
 }
-HeldBuild::~HeldBuild() { let_go(); }
+BlockedBuild::~BlockedBuild() { release(); }
 
-void HeldBuild::wait() const {
+void BlockedBuild::wait() const {
     std::unique_lock lock(gate().mutex);
     gate().changed.wait(lock, [] { return gate().reached; });
 }
 
-void HeldBuild::let_go() const {
+void BlockedBuild::release() const {
     const std::scoped_lock lock(gate().mutex);
     gate().closed = false;
     gate().changed.notify_all();
