@@ -1,5 +1,5 @@
-// Layer 1, private. Calls that block for long, such as the compilation of a kernel, as seen by a layer above whose locks
-// a thread must not hold meanwhile.
+// Layer 1, private. Calls that block for long, such as the compilation of a kernel, as seen by a layer above whose
+// locks a thread must not hold meanwhile.
 #pragma once
 
 #include <atomic>

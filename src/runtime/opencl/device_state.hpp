@@ -1,5 +1,5 @@
-// Layer 1, private. The state of a device, one object per process and device: it owns queues, memory and programs. Never
-// destroyed, so that tensors in static storage may outlive main().
+// Layer 1, private. The state of a device, one object per process and device: it owns queues, memory and programs.
+// Never destroyed, so that tensors in static storage may outlive main().
 #pragma once
 
 #include <array>

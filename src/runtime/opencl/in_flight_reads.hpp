@@ -14,8 +14,8 @@
 
 namespace declivity::detail {
 
-/// A read on the transfer queue. It is registered as a reader of the buffer: a later writer makes the compute queue wait
-/// for it.
+/// A read on the transfer queue. It is registered as a reader of the buffer: a later writer makes the compute queue
+/// wait for it.
 class InFlightRead final : public PendingLaunch {
   public:
     InFlightRead(const DeviceContext& device, Queues& queues) : device_(device), queues_(queues) {}
