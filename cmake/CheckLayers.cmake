@@ -8,7 +8,7 @@
 # - units (a private header with the source of the same name) include each other's private headers in no cycle, those in
 #   `cycles` excepted: the list may only become shorter;
 # - public headers include nothing but <standard headers> and <declivity/...>, runtime/interop.hpp excepted;
-# - kernels stand in cl_kernels/, not in C++ strings, the expression table (src/ops/expr*) excepted;
+# - kernels stand in cl_kernels/, not in C++ strings, the generator of elementwise kernels (src/ops/engine/) excepted;
 # - OpenCL is called in src/runtime/opencl/ alone, CLBlast (src/ops/matmul/matmul_clblast.cpp) excepted: no other source
 #   names its types, or sets kernel arguments;
 # - kernels have no macros of a variable number of arguments, which compilers of OpenCL C may refuse (NVIDIA's does).
@@ -26,7 +26,6 @@ set(layer_of_io 6)
 set(layer_of_data 7)
 set(layer_of_train 7)
 set(layer_of_models 7)
-set(layer_of_parallel 7)
 set(layer_of_text 7)
 # Same-layer arrows, from>to.
 set(sideways nn>optim nn>io optim>nn optim>io io>nn io>optim train>data text>data models>text)
@@ -138,7 +137,7 @@ foreach(file IN LISTS files)
         if(line MATCHES "^[ \t]*//")
             continue()
         endif()
-        if(line MATCHES "(__kernel|kernel[ \t]+void)" AND NOT file MATCHES "^src/ops/expr")
+        if(line MATCHES "(__kernel|kernel[ \t]+void)" AND NOT file MATCHES "^src/ops/(expr|engine/)")
             complain("a kernel in C++; kernels stand in cl_kernels/")
         endif()
         if(NOT file MATCHES "^src/runtime/opencl/|matmul_clblast" AND NOT is_interop AND line MATCHES "(setArg|cl::|[^A-Za-z_]cl_(mem|int|uint|event|kernel|device_id|context|command_queue)[^A-Za-z_]|(^|[^A-Za-z_])cl(Set|Get|Enqueue|Create|Finish|Flush)[A-Z])")

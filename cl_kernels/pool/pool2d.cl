@@ -11,8 +11,8 @@
 //
 //   SIMD, SIMT      simd or simt style
 //                   simd: a work-item takes `each` rows of the result, or planes, global (ceil(rows / each));
-//                   max_pool2d_backward: `each` planes and BAND rows of them, global (ceil(planes / each),
-//                   ceil(H / BAND))
+//                   max_pool2d_backward: `each` planes and `band` rows of them, global (ceil(planes / each),
+//                   ceil(H / band))
 //                   simt: one element of the result each, global (columns, rows), rounded up to the local size
 //   LANES           SIMD: elements per vector
 //   MAX             1: max_pool2d, 0: avg_pool2d

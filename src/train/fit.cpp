@@ -334,7 +334,7 @@ void Fit::call(CapturedStep& captured, const data::Batch& batch) {
         if (!state_.has_model()) custom_step(batch);
         else if (options_.accumulate == 1) model_step(batch);
         else add_gradients(batch);
-        state_.replays.refused = "FitOptions::record is false";
+        state_.replays.refused = "FitOptions::capture is false";
     }
     current_ = nullptr;
 }
@@ -444,19 +444,19 @@ void Fit::refuse_unless_capture_safe() const {
 /// Reason why a replay may differ from a call of the step; empty if every part is declared capture-safe.
 std::string Fit::not_capture_safe() const {
     if (capture_) return {};  // declared by the program
-    if (!state_.has_model()) return "the step is a function of the program's own (FitOptions::record)";
+    if (!state_.has_model()) return "the step is a function of the program's own (FitOptions::capture)";
     if (const std::string module = state_.modules[0].module.not_capture_safe(); !module.empty())
-        return fmt::format("{} is not declared capture-safe (nn::Module::capture_safe, FitOptions::record)", module);
-    if (!is_of_library(state_.loss)) return "the loss is a function of the program's own (FitOptions::record)";
+        return fmt::format("{} is not declared capture-safe (nn::Module::capture_safe, FitOptions::capture)", module);
+    if (!is_of_library(state_.loss)) return "the loss is a function of the program's own (FitOptions::capture)";
     const optim::Optimizer& optimizer = state_.optimizers[0].optimizer;
     if (optimizer.capture_safe() != typeid(optimizer))
-        return "the optimizer is not declared capture-safe (Optimizer::capture_safe, FitOptions::record)";
+        return "the optimizer is not declared capture-safe (Optimizer::capture_safe, FitOptions::capture)";
     for (const NamedMetric& named_metric : state_.metrics) {
         const Metric& metric = *named_metric.metric;
         if (named_metric.of || metric.capture_safe() != typeid(metric))
             return fmt::format(
                 "the metric '{}' is not declared capture-safe (Metric::capture_safe, "
-                "FitOptions::record)",
+                "FitOptions::capture)",
                 named_metric.name);
     }
     return {};

@@ -14,14 +14,14 @@ namespace declivity::ops {
 ///
 /// Strategies for devices of style simd: "blocked" (register tiles over blocks that a work-group packs for itself),
 /// "split" (split-K: the same over parts of long sums, which are then reduced), "packed" (register tiles over operands
-/// that are packed as a whole first) and "dot" (dot products in place, where both operands are contiguous along K). For
+/// that are packed as a whole first), "stream" (up to 4 rows) and "dot" (in place, operands contiguous along K). For
 /// style simt: "tiled" (tiles in local memory) and "gemv" (a matrix and up to 4 vectors). For both: "clblast" (the
 /// CLBlast library) and "register_tiled" (register tiles in place; always applicable). "dot" and "clblast" do not
 /// support f16 and bf16, whose products are accumulated in f32. DECLIVITY_MATMUL forces a strategy wherever it is
 /// applicable.
 ///
 /// Epilogues of the form activation(alpha * result + bias + beta * residual) are fused by "blocked", "dot", "tiled",
-/// "gemv" and "packed": bias has one number per column, residual the shape of the result, activation is any elementwise
+/// "gemv", "stream" and "packed": bias is per column, residual has the result's shape, activation is any elementwise
 /// function of one input, and each may be absent. All others run after the product.
 /// @param right constant if b does not change between calls: "packed" then caches packed weights, and is applicable
 /// from a few rows of a on
