@@ -46,8 +46,8 @@ Tensor token(std::int64_t sequence, std::int64_t at) {
 }
 
 /// The same in C++, for all tokens of a sequence.
-std::vector<std::vector<double>> reference(std::int64_t sequence, std::int64_t tokens,
-                                           const std::vector<float>& table) {
+std::vector<std::vector<double>> expected_result(std::int64_t sequence, std::int64_t tokens,
+                                                 const std::vector<float>& table) {
     std::vector<std::vector<double>> x, out;
     for (std::int64_t at = 0; at < tokens; ++at) {
         const std::vector<float> elements = token(sequence, at).to_vector<float>();
@@ -77,7 +77,7 @@ TEST_CASE("capture positions: a position in device memory grows from replay to r
     const std::vector<float> table = plain.table.to_vector<float>();
     for (std::int64_t sequence = 0; sequence < 2; ++sequence) {
         const std::int64_t tokens = 10 + sequence * 3;  // the second sequence overwrites the cache of the first
-        const auto expected = reference(sequence, tokens, table);
+        const auto expected = expected_result(sequence, tokens, table);
         for (std::int64_t at = 0; at < tokens; ++at) {
             CAPTURE(at);
             const Tensor x = token(sequence, at);

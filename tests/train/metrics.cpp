@@ -178,7 +178,8 @@ TEST_CASE("metrics: confusion matrix, and intersection over union") {
     (void)matrix.compute();
     std::vector<std::int64_t> expected(25);
     for (std::size_t i = 0; i < batch.labels.size(); ++i)
-        if (batch.labels[i] >= 0) expected[static_cast<std::size_t>(batch.labels[i] * 5 + largest(batch.of[i]))] += 2;
+        if (batch.labels[i] >= 0)
+            expected[static_cast<std::size_t>(batch.labels[i] * 5 + largest(batch.position_scores[i]))] += 2;
     CHECK(matrix.counts() == expected);
     train::MeanIoU mean_iou(5);
     const Tensor fewer = where(batch.target == 3, -1, batch.target);  // a class that does not occur
@@ -189,7 +190,7 @@ TEST_CASE("metrics: confusion matrix, and intersection over union") {
     double class_iou[5];
     mean_iou.reset();
     mean_iou.update(batch.scores, batch.target);
-    CHECK(mean_iou.compute() == doctest::Approx(iou(batch.of, batch.labels, class_iou)));
+    CHECK(mean_iou.compute() == doctest::Approx(iou(batch.position_scores, batch.labels, class_iou)));
     for (std::size_t c = 0; c < 5; ++c) CHECK(mean_iou.of_classes()[c] == doctest::Approx(class_iou[c]));
     CHECK_THROWS_AS(train::ConfusionMatrix(0), ValueError);
     train::ConfusionMatrix confusion(4);

@@ -60,8 +60,8 @@ std::vector<Problem> problems() {
 
 std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
-std::vector<double> reference(const Problem& p, const std::vector<double>& q, const std::vector<double>& k,
-                              const std::vector<double>& v) {
+std::vector<double> expected_result(const Problem& p, const std::vector<double>& q, const std::vector<double>& k,
+                                    const std::vector<double>& v) {
     std::vector<double> y;
     const double scale = p.options.scale.value_or(1 / std::sqrt(static_cast<double>(p.depth)));
     for (std::int64_t b = 0; b < p.samples; ++b)
@@ -137,7 +137,7 @@ TEST_CASE("cached attention: values of both kernel styles and the decomposition 
                 const Tensor q = random_tensor({p.samples, p.heads * p.group, p.queries, p.depth}, 1, dtype, -2, 2);
                 const Tensor k = random_tensor({p.samples, p.heads, p.keys, p.depth}, 2, cache_dtype, -2, 2);
                 const Tensor v = random_tensor({p.samples, p.heads, p.keys, p.width}, 3, cache_dtype, -2, 2);
-                const std::vector<double> expected = reference(p, values(q), values(k), values(v));
+                const std::vector<double> expected = expected_result(p, values(q), values(k), values(v));
                 const Tolerance allowed = tolerance(dtype, static_cast<double>(p.keys), 4);
                 {
                     const detail::DecompositionScope scope;

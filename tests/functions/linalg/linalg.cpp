@@ -76,9 +76,9 @@ Matrix scaled_columns(const Matrix& a, const Values& factors) {
 /// The largest difference relative to the largest element, or 1, in units of the type's eps.
 double error_in_ulps(const Matrix& a, const Matrix& b, DType dtype) {
     double largest = 1, worst = 0;
-    for (const double x : a.of) largest = std::max(largest, std::abs(x));
-    for (std::size_t i = 0; i < a.of.size(); ++i) {
-        const double d = std::abs(a.of[i] - b.of[i]);
+    for (const double x : a.elements) largest = std::max(largest, std::abs(x));
+    for (std::size_t i = 0; i < a.elements.size(); ++i) {
+        const double d = std::abs(a.elements[i] - b.elements[i]);
         worst = d > worst || std::isnan(d) ? d : worst;
     }
     return worst / largest / (dtype == DType::f64 ? 0x1p-52 : 0x1p-23);
@@ -157,7 +157,7 @@ TEST_CASE("linalg: lu reconstructs the matrix with its permutation") {
             for (std::size_t i = 0; i < 2; ++i) {
                 CHECK(largest_in_triangle(ls[i], true) == 0);
                 CHECK(largest_in_triangle(us[i], false) == 0);
-                CHECK(std::ranges::all_of(ls[i].of, [](double x) { return std::abs(x) <= 1; }));
+                CHECK(std::ranges::all_of(ls[i].elements, [](double x) { return std::abs(x) <= 1; }));
                 CHECK(error_in_ulps(expected[i], ps[i] * (ls[i] * us[i]), dtype) < 4 + static_cast<double>(n));
             }
             const auto packed = linalg::lu_factor(a);

@@ -14,7 +14,7 @@ using namespace declivity::test;
 
 namespace {
 
-double reference(double x, double t) { return std::max(x, 0.0) - x * t + std::log1p(std::exp(-std::abs(x))); }
+double expected_result(double x, double t) { return std::max(x, 0.0) - x * t + std::log1p(std::exp(-std::abs(x))); }
 
 }  // namespace
 
@@ -25,7 +25,7 @@ TEST_CASE("bce_with_logits: values") {
         std::vector<double> losses;
         double total = 0;
         for (std::size_t i = 0; i < a.size(); ++i) {
-            losses.push_back(reference(a[i], b[i]));
+            losses.push_back(expected_result(a[i], b[i]));
             total += losses.back();
         }
         CHECK(difference(bce_with_logits(x, t, Reduction::none), losses, tolerance(dtype)) == "");

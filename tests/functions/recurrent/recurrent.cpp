@@ -97,8 +97,8 @@ Tensor lengths_of(const Size& size) {
 double logistic(double x) { return 1 / (1 + std::exp(-x)); }
 
 /// The same in plain C++: y, the final hidden state, the final cell state.
-std::vector<Doubles> reference(Network network, const Size& size, const Tensors& in,
-                               const std::vector<std::int64_t>& lengths, bool reverse) {
+std::vector<Doubles> expected_result(Network network, const Size& size, const Tensors& in,
+                                     const std::vector<std::int64_t>& lengths, bool reverse) {
     std::vector<Doubles> v;
     for (const Tensor& input : in) v.push_back(values(input));
     const auto units = static_cast<std::size_t>(size.units), width = static_cast<std::size_t>(size.width),
@@ -154,7 +154,7 @@ TEST_CASE("recurrent layers: values match plain C++ in double") {
                 std::vector<std::int64_t> lengths{5, 0, 3, 1};
                 if (full_length) lengths.assign(4, 5);
                 const SequenceParameters options{reverse, full_length ? Tensor() : Tensor::from(lengths, {4})};
-                const std::vector<Doubles> expected = reference(network, size, in, lengths, reverse);
+                const std::vector<Doubles> expected = expected_result(network, size, in, lengths, reverse);
                 for (const bool decomposed : {false, true}) {
                     Tensors out;
                     if (decomposed) {

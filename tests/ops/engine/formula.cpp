@@ -87,9 +87,9 @@ TEST_CASE("formula: writes nothing while the guard is set") {
     TensorLists lists(device(), DType::f32, 2);
     ops::MultiTensor tensors(2);
     tensors.set(lists.views);
-    descend(tensors, progress_view(device(), DType::f32, 0.5, 3), guard_view(device(), 1, 1));
+    descent_step(tensors, progress_view(device(), DType::f32, 0.5, 3), guard_view(device(), 1, 1));
     for (std::size_t role = 0; role < 2; ++role) CHECK(lists.check(role, {}) == "");
-    descend(tensors, progress_view(device(), DType::f32, 0.5, 3), guard_view(device()));
+    descent_step(tensors, progress_view(device(), DType::f32, 0.5, 3), guard_view(device()));
     CHECK(lists.check(0, {}) != "");
 }
 

@@ -79,7 +79,7 @@ TEST_CASE("pending: batched sums of partial results, in both kernel styles") {
                 for (std::int64_t i = 0; i < count; ++i) {
                     const std::int64_t elements = i % 3 == 0 ? 1 + i : i % 3 == 1 ? 256 + i : 777;
                     partials.push_back(random_tensor({1 + i % 5, elements}, static_cast<std::uint64_t>(i), dtype));
-                    if (i == 1) results.push_back(Tensor(elsewhere(default_device(), dtype, {elements})));
+                    if (i == 1) results.push_back(Tensor(copy_on_device(default_device(), dtype, {elements})));
                     else
                         results.push_back(i % 2 == 0 || count > 3 ? zeros({elements}, {dtype})
                                                                   : slice(memory, 0, 1000 * i, 1000 * i + elements));

@@ -61,7 +61,7 @@ TEST_CASE("multi tensor: a capture keeps the memory of a table alive") {
         ops::fill(guard, 0);
         Capture capture(device);
         tensors.set({{first, second}, {first_gradient, second_gradient}});
-        descend(tensors, progress, guard);
+        descent_step(tensors, progress, guard);
         command_list = capture.finish();
         CHECK(values(Tensor(second)) == std::vector<double>(64, 2 - 0.5 * 20));
     }
@@ -89,13 +89,13 @@ TEST_CASE("multi tensor: roles may use different memory objects per tensor") {
     for (std::int64_t i = 0; i < 14; ++i) {  // more memory objects than a launch supports
         parameters.push_back(View::make(device, DType::f32, {100 + i}));
         gradients.push_back(i % 2 == 0 ? View::make(device, DType::f32, {100 + i})
-                                       : elsewhere(device, DType::f32, {100 + i}));
+                                       : copy_on_device(device, DType::f32, {100 + i}));
         ops::fill(parameters.back(), static_cast<double>(i));
         ops::fill(gradients.back(), static_cast<double>(1 + i));
     }
     MultiTensor tensors(2);
     tensors.set({parameters, gradients});
-    descend(tensors, progress_view(device, DType::f32, 0.5, 1), guard_view(device));
+    descent_step(tensors, progress_view(device, DType::f32, 0.5, 1), guard_view(device));
     for (std::size_t i = 0; i < parameters.size(); ++i)
         CHECK(values(Tensor(parameters[i])) ==
               std::vector<double>(100 + i, static_cast<double>(i) - 0.5 * static_cast<double>(1 + i)));

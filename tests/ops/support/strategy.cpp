@@ -125,7 +125,7 @@ struct Fixture {
         return ops::strategies::joined(choice.strategy->name(), choice.variant);
     }
     void put_entry(std::int64_t size, bool constant, const std::string& winner) const {
-        table.put_entry(tuning_key(problem(size, constant)), {.winner = winner});
+        table.put(tuning_key(problem(size, constant)), {.winner = winner});
     }
 };
 
