@@ -36,7 +36,7 @@ struct Table {
 struct Large {
     int values[251];
     float last;
-};  // read at constant indices: see indexed_struct_argument in src/runtime/driver_faults.cpp
+};  // read at constant indices: see indexed_struct_argument in src/runtime/opencl/driver_faults.cpp
 struct Padded {
     long a;
     int b;

@@ -19,7 +19,7 @@
 
 namespace declivity::ops {
 
-/// How a field appears in the key: not at all, with its value, or with the bucket of its value (bucket()).
+/// Part of a field in the key: none, its value, or the bucket of its value (bucket()).
 enum class KeyPart : std::uint8_t { none, value, bucket };
 
 namespace fields {

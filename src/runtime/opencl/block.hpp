@@ -17,7 +17,7 @@ namespace declivity::detail {
 class Arena;
 struct Slab;
 
-/// What a block returns its memory to.
+/// Receives the memory of a block that is destroyed.
 class BlockOwner {
   public:
     BlockOwner() = default;
