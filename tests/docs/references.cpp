@@ -162,7 +162,8 @@ TEST_CASE("docs: links lead to pages and headings that exist") {
 }
 
 TEST_CASE("docs and comments: files exist") {
-    static const std::regex path(R"((^|[\s`(<"])((?:include|src|cl_kernels|reference|tests|samples|tools|bench|docs|cmake)/)"
+    static const std::regex path(R"((^|[\s`(<"])((?:include|src|cl_kernels|reference|tests|samples|tools|bench|)"
+                                 R"(docs|cmake)/)"
                                  R"([\w./*<>{},+-]*\w)(?=$|[\s`)>"#.,:;]))");
     std::vector<std::string> findings;
     std::vector<fs::path> files = pages();
