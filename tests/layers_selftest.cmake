@@ -62,7 +62,7 @@ try("'ops' (layer 2) includes from 'nn'" src/ops/up.cpp "#include \"nn/private.h
 try("'ops' (layer 2) includes from 'nn'" src/ops/deep/up.cpp "#include \"../../nn/private.hpp\"")
 # Sideways.
 try("'data' includes from 'train', which is on the same layer" src/data/side.cpp "#include <declivity/train/trainer.hpp>")
-try("'parallel' includes from 'data', which is on the same layer" src/parallel/side.cpp "#include <declivity/data/loader.hpp>")
+try("'models' includes from 'data', which is on the same layer" src/models/side.cpp "#include <declivity/data/loader.hpp>")
 try("'optim' includes a private header of 'nn'" src/optim/side.cpp "#include \"../nn/private.hpp\"")
 try("'train' includes a private header of 'data'" src/train/side.cpp "#include <data/loader.hpp>")
 # Public headers.
