@@ -52,21 +52,21 @@ void replace_value(const Tensor& tensor, Tensor source) {
     if (auto* const observer = TensorObserver::current()) observer->value_replaced(tensor.state());
 }
 
+ops::View writable(const Tensor& tensor, std::string_view function) {
+    const ops::View& view = tensor.view();
+    require_no_overlap(function, view);
+    return view;
+}
+
 }  // namespace detail
 
 using detail::checked_state;
 using detail::replace_value;
 using detail::used_value;
+using detail::writable;
 using detail::written_in_graph;
 
 namespace {
-
-/// Memory that may be written in place.
-ops::View writable(const Tensor& tensor, std::string_view function) {
-    const ops::View& view = tensor.view();
-    detail::require_no_overlap(function, view);
-    return view;
-}
 
 /// Unshared elements: those of `source` if it is donated.
 Tensor unshared_elements(Tensor source) {

@@ -3,6 +3,7 @@
 
 #include <string_view>
 
+#include <declivity/ops/view.hpp>
 #include <declivity/tensor/tensor.hpp>
 
 namespace declivity::detail {
@@ -14,5 +15,9 @@ bool written_in_graph(const Tensor& tensor, std::string_view function, const Ten
 
 /// Makes all handles of the tensor refer to the value and graph node of `source`.
 void replace_value(const Tensor& tensor, Tensor source);
+
+/// Memory of a tensor that may be written in place.
+/// @throws ShapeError if several elements share memory
+ops::View writable(const Tensor& tensor, std::string_view function);
 
 }  // namespace declivity::detail

@@ -151,6 +151,7 @@ void optimizers() {
         optim::Adadelta(parameters(), {}).step();
         optim::RAdam(parameters(), {}).step();
         (void)optim::clip_grad_norm(parameters(), 1.0);
+        optim::clip_grad_value(parameters(), 1.0);
         const View guard = of(DType::i32, {2}).view(), steps = of(dtype, {2}).view(),
                    tensors = of(DType::i64, {2}).view();
         check_finite(of(dtype, {3}).view(), guard);

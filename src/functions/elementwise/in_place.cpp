@@ -19,16 +19,10 @@ namespace declivity {
 
 using detail::checked_state;
 using detail::replace_value;
+using detail::writable;
 using detail::written_in_graph;
 
 namespace {
-
-/// Memory that may be written in place.
-ops::View writable(const Tensor& tensor, std::string_view function) {
-    const ops::View& view = tensor.view();
-    detail::require_no_overlap(function, view);
-    return view;
-}
 
 void require_broadcasts_to(std::string_view function, const Shape& result, const Shape& target, const Tensor& other) {
     if (!(result == target))
