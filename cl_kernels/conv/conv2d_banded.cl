@@ -76,27 +76,36 @@ struct Tile {
     int narrow;  // the remaining positions fill only one vector
 };
 
-// Adds the products of all channels and taps to the first `vectors` vectors of a tile. The offset of the next tap is
-// loaded one step ahead: otherwise the compiler loads all factors first to hide that latency, and has no registers left
-// for the sums.
-#define ADD_CHANNELS(vectors)                                                                                      \
-    for (int c = 0; c < d->channels; ++c, plane += d->copy_size) {                                                 \
-        const int2 *tap = taps->at, *end = tap + taps->count;                                                      \
-        long position = c * d->a_channel + tap->x;                                                                 \
-        __local const REAL* right = plane + tap->y;                                                                \
-        while (tap != end) {                                                                                       \
-            VEC values[vectors];                                                                                   \
-            _Pragma("unroll") for (int v = 0; v < vectors; ++v) values[v] = VLOAD(right + v * VW);                 \
-            _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                     \
-                const VEC factor = (VEC)(left[i][position]);                                                       \
-                _Pragma("unroll") for (int v = 0; v < vectors; ++v) sum[i][v] = fma(factor, values[v], sum[i][v]); \
-            }                                                                                                      \
-            ++tap;                                                                                                 \
-            position = c * d->a_channel + tap->x;                                                                  \
-            right = plane + tap->y;                                                                                \
-        }                                                                                                          \
+// Adds the products of all channels and taps to the first `vectors` vectors of a tile, a constant in each call. The
+// offset of the next tap is loaded one step ahead: otherwise the compiler loads all factors first to hide that latency,
+// and has no registers left for the sums.
+static inline __attribute__((always_inline)) void add_channels(const int vectors, const struct Banded* d,
+                                                               const struct Taps* taps, __global const REAL** left,
+                                                               __local const REAL* plane, VEC (*sum)[VECTORS]) {
+    for (int c = 0; c < d->channels; ++c, plane += d->copy_size) {
+        const int2 *tap = taps->at, *end = tap + taps->count;
+        long position = c * d->a_channel + tap->x;
+        __local const REAL* right = plane + tap->y;
+        while (tap != end) {
+            VEC values[VECTORS];
+#pragma unroll
+            for (int v = 0; v < VECTORS; ++v)
+                if (v < vectors) values[v] = VLOAD(right + v * VW);
+#pragma unroll
+            for (int i = 0; i < ROWS; ++i) {
+                const VEC factor = (VEC)(left[i][position]);
+#pragma unroll
+                for (int v = 0; v < VECTORS; ++v)
+                    if (v < vectors) sum[i][v] = fma(factor, values[v], sum[i][v]);
+            }
+            ++tap;
+            position = c * d->a_channel + tap->x;
+            right = plane + tap->y;
+        }
     }
+}
 
+// Computes the sums of a tile over `plane` and stores them in rows that are `to_row` elements apart.
 NOINLINE void multiply(const struct Banded* d, const struct Taps* taps, const struct Tile* t, __local const REAL* plane,
                        __local REAL* to, const int to_row) {
     __global const REAL* left[ROWS];
@@ -108,15 +117,29 @@ NOINLINE void multiply(const struct Banded* d, const struct Taps* taps, const st
 #pragma unroll
         for (int v = 0; v < VECTORS; ++v) sum[i][v] = begin;
     }
-    if (t->narrow) {
-        ADD_CHANNELS(1)
-    } else {
-        ADD_CHANNELS(VECTORS)
-    }
+    if (t->narrow) add_channels(1, d, taps, left, plane, sum);
+    else add_channels(VECTORS, d, taps, left, plane, sum);
 #pragma unroll
     for (int i = 0; i < ROWS; ++i)
 #pragma unroll
         for (int v = 0; v < VECTORS; ++v) VSTORE(sum[i][v], to + i * to_row + v * VW);
+}
+
+// Copies rows [first, first + rows) of all channels of an image, which begins at element `from` of x, and clears what
+// is read around them.
+static void copy_channels(const struct Banded* d, __global const REAL* x, const long from, const int first,
+                          const int rows, __local REAL* block) {
+    const struct Band shape = {d->height,  d->width,    d->stride_h, d->stride_w,
+                               d->pad_top, d->pad_left, d->pitch,    d->phase_size};
+    const int copied = rows * d->pitch;
+    for (int c = 0; c < d->channels; ++c) {
+        // Positions past the rows are read, but their results are not stored.
+        for (int e = c * d->copy_size; e < (c + 1) * d->copy_size; e += d->phase_size)
+            clear(block + e + copied, d->phase_size - copied);
+        copy_band(&shape, x + from + c * d->x_channel, d->x_count - from - c * d->x_channel, first, rows,
+                  block + c * d->copy_size);
+    }
+    clear(block + d->channels * d->copy_size, d->staged - d->channels * d->copy_size);
 }
 
 // global size (images * bands, ceil(row_panels / row_panels_each), groups)
@@ -128,20 +151,14 @@ NOINLINE void conv2d_banded_part(const size_t id0, const size_t id1, const size_
     const struct Banded d = args;
     struct Taps taps[PHASES];
     for (int phase = 0; phase < PHASES; ++phase) find_taps(&d, phase / PHASES_W, phase % PHASES_W, taps + phase);
-    const struct Band shape = {d.height, d.width, d.stride_h, d.stride_w, d.pad_top, d.pad_left, d.pitch, d.phase_size};
     const int group = id2, n = id0 / d.bands, first = (id0 - n * d.bands) * d.band;
     const int phase_rows = (d.rows + PHASES_H - 1) / PHASES_H, count = min(d.band, phase_rows - first);
     const int out_rows = min(count * PHASES_H, d.rows - first * PHASES_H), size = count * d.pitch;
     const long from = n * d.x_image + (long)group * d.channels * d.x_channel;
-    const int copied = (count + d.halo_rows) * d.pitch;
-    for (int c = 0; c < d.channels; ++c) {
-        // Positions past the rows are read, but their results are not stored.
-        for (int e = c * d.copy_size; e < (c + 1) * d.copy_size; e += d.phase_size)
-            clear(block + e + copied, d.phase_size - copied);
-        copy_band(&shape, x + x_offset + from + c * d.x_channel, d.x_count - from - c * d.x_channel, first,
-                  count + d.halo_rows, block + c * d.copy_size);
-    }
-    clear(block + d.channels * d.copy_size, d.staged - d.channels * d.copy_size);
+    copy_channels(&d, x + x_offset, from, first, count + d.halo_rows, block);
+#ifdef EPILOGUE
+    const struct Epilogue epilogue = EPILOGUE_OF_PARAMETERS;
+#endif
     const int first_panel = id1 * d.row_panels_each, end_panel = min(first_panel + d.row_panels_each, d.row_panels);
     for (int panel = first_panel; panel < end_panel; ++panel) {
         const int height = min(ROWS, d.filters - panel * ROWS);
@@ -162,7 +179,8 @@ NOINLINE void conv2d_banded_part(const size_t id0, const size_t id1, const size_
             store_rows(block + d.staged + i * PHASES * d.staged_size, d.staged_size, d.pitch, d.columns, out_rows, to,
                        to + (long)out_rows * d.columns);
 #ifdef EPILOGUE
-            EPILOGUE_STORED(out + out_offset, group * d.filters + panel * ROWS + i, at, (long)out_rows * d.columns)
+            epilogue_stored(epilogue, out + out_offset, group * d.filters + panel * ROWS + i, at,
+                            (long)out_rows * d.columns);
 #endif
         }
     }

@@ -46,6 +46,104 @@ NOINLINE void sum_bias_gradient(__local const REAL* gradients, const int filter,
     }
 }
 
+// offset[t]: position in a copied channel of x that tap t reads at position 0.
+static void find_taps(const struct BandedWeights* d, int* offset) {
+    for (int t = 0; t < TAPS; ++t) {
+        const int k = t / TAPS_W * d->dilation_h, m = t % TAPS_W * d->dilation_w, row = k / d->stride_h,
+                  column = m / d->stride_w;
+        offset[t] = ((k - row * d->stride_h) * d->stride_w + m - column * d->stride_w) * d->phase_size +
+                    row * d->pitch + column;
+    }
+}
+
+// Images and rows of dout of a block; `x_rows` rows of a phase of x are read for them.
+struct Rows {
+    int first_image, images, first, count, x_rows;
+};
+
+static struct Rows rows_of_block(const struct BandedWeights* d, const int b) {
+    struct Rows r;
+    r.first_image = b / d->bands * d->images_at_once;
+    r.images = min(d->images_at_once, d->images - r.first_image);
+    r.first = (b - b / d->bands * d->bands) * d->band;
+    r.count = min(d->band, d->rows - r.first);
+    r.x_rows = r.count + d->halo_rows;
+    return r;
+}
+
+// Copies the rows of a block of all channels of x.
+static void copy_channels(const struct BandedWeights* d, const struct Rows r, const int group, __global const REAL* x,
+                          __local REAL* block) {
+    const struct Band shape = {d->height,  d->width,    d->stride_h, d->stride_w,
+                               d->pad_top, d->pad_left, d->pitch,    d->phase_size};
+    const int copied = r.x_rows * d->pitch;
+    for (int c = 0; c < d->channels; ++c)
+        for (int n = 0; n < r.images; ++n) {
+            const long from = (r.first_image + n) * d->x_image + (group * d->channels + c) * d->x_channel;
+            __local REAL* to = block + (c * d->images_at_once + n) * d->copy_size;
+            // Positions past the rows are multiplied by zeros.
+            for (int e = 0; e < d->copy_size; e += d->phase_size) clear(to + e + copied, d->phase_size - copied);
+            copy_band(&shape, x + from, d->x_count - from, r.first, r.x_rows, to);
+        }
+}
+
+// Copies the rows of a block of all filters of dout, with zeros after them.
+static void copy_gradients(const struct BandedWeights* d, const struct Rows r, const int group,
+                           __global const REAL* dout, __local REAL* gradients) {
+    const struct Band shape = {d->rows, d->columns, 1, 1, 0, 0, d->pitch, d->gradient_size};
+    const int size = r.count * d->pitch;
+    for (int o = 0; o < d->filters; ++o)
+        for (int n = 0; n < r.images; ++n) {
+            const long from = (r.first_image + n) * d->dout_image + (group * d->filters + o) * d->dout_channel;
+            __local REAL* to = gradients + (o * d->images_at_once + n) * d->gradient_size;
+            clear(to + size, d->gradient_size - size);
+            copy_band(&shape, dout + from, d->dout_count - from, r.first, r.count, to);
+        }
+}
+
+// Computes a register tile of sums over the `size` positions of each image of a block: sums[filter][stream].
+static void multiply(const struct BandedWeights* d, __local REAL* block, const int* offset, const int first_stream,
+                     const int first_filter, const int images, const int size) {
+    // Past the last stream or filter, that one is multiplied again and not stored.
+    __local const REAL *left[ROWS], *right[COLUMNS];
+#pragma unroll
+    for (int i = 0; i < ROWS; ++i) {
+        const int at = min(first_stream + i, d->channels * TAPS - 1), c = at / TAPS;
+        left[i] = block + c * d->images_at_once * d->copy_size + offset[at - c * TAPS];
+    }
+#pragma unroll
+    for (int j = 0; j < COLUMNS; ++j)
+        right[j] = block + d->gradients + min(first_filter + j, d->filters - 1) * d->images_at_once * d->gradient_size;
+    VEC sum[COLUMNS][ROWS];
+#pragma unroll
+    for (int j = 0; j < COLUMNS; ++j)
+#pragma unroll
+        for (int i = 0; i < ROWS; ++i) sum[j][i] = (VEC)(0);
+    for (int n = 0; n < images; ++n) {
+        for (int f = 0; f < size; f += VW) {
+            VEC gradient[COLUMNS];
+#pragma unroll
+            for (int j = 0; j < COLUMNS; ++j) gradient[j] = VLOAD(right[j] + f);
+#pragma unroll
+            for (int i = 0; i < ROWS; ++i) {
+                const VEC value = VLOAD(left[i] + f);
+#pragma unroll
+                for (int j = 0; j < COLUMNS; ++j) sum[j][i] = fma(value, gradient[j], sum[j][i]);
+            }
+        }
+#pragma unroll
+        for (int i = 0; i < ROWS; ++i) left[i] += d->copy_size;
+#pragma unroll
+        for (int j = 0; j < COLUMNS; ++j) right[j] += d->gradient_size;
+    }
+    __local REAL* sums = block + d->sums;
+#pragma unroll
+    for (int j = 0; j < COLUMNS; ++j)
+#pragma unroll
+        for (int i = 0; i < ROWS; ++i) VSTORE(sum[j][i], sums + (j * ROWS + i) * VW);
+    add_lanes(sums, COLUMNS * ROWS);
+}
+
 // global size (chunks, 1, groups)
 NOINLINE void conv2d_banded_backward_weights_part(const size_t id0, const size_t id2, const struct BandedWeights args,
                                                   __local REAL* restrict block, __global const REAL* restrict x,
@@ -54,84 +152,25 @@ NOINLINE void conv2d_banded_backward_weights_part(const size_t id0, const size_t
                                                   const long partials_offset, __global REAL* restrict bias,
                                                   const long bias_offset) {
     const struct BandedWeights d = args;
-    const struct Band shape = {d.height, d.width, d.stride_h, d.stride_w, d.pad_top, d.pad_left, d.pitch, d.phase_size};
-    const struct Band gradient_shape = {d.rows, d.columns, 1, 1, 0, 0, d.pitch, d.gradient_size};
     clear(block + d.sums + ROWS * COLUMNS * VW, VW);  // read by add_lanes
     int offset[TAPS];
-    for (int t = 0; t < TAPS; ++t) {
-        const int k = t / TAPS_W * d.dilation_h, m = t % TAPS_W * d.dilation_w, row = k / d.stride_h,
-                  column = m / d.stride_w;
-        offset[t] =
-            ((k - row * d.stride_h) * d.stride_w + m - column * d.stride_w) * d.phase_size + row * d.pitch + column;
-    }
+    find_taps(&d, offset);
     const int group = id2, streams = d.channels * TAPS;
     const int first_block = id0 * d.blocks_each, end_block = min(d.blocks, first_block + d.blocks_each);
+    __local const REAL* sums = block + d.sums;
     __global REAL* result = partials + partials_offset + id0 * d.partial + (long)group * d.filters * streams;
     for (int b = first_block; b < end_block; ++b) {
-        const int first_image = b / d.bands * d.images_at_once, images = min(d.images_at_once, d.images - first_image);
-        const int first = (b - b / d.bands * d.bands) * d.band, count = min(d.band, d.rows - first),
-                  size = count * d.pitch;
-        const int copied = (count + d.halo_rows) * d.pitch;
-        for (int c = 0; c < d.channels; ++c)
-            for (int n = 0; n < images; ++n) {
-                const long from = (first_image + n) * d.x_image + (group * d.channels + c) * d.x_channel;
-                __local REAL* to = block + (c * d.images_at_once + n) * d.copy_size;
-                // Positions past the rows are multiplied by zeros.
-                for (int e = 0; e < d.copy_size; e += d.phase_size) clear(to + e + copied, d.phase_size - copied);
-                copy_band(&shape, x + x_offset + from, d.x_count - from, first, count + d.halo_rows, to);
-            }
-        for (int o = 0; o < d.filters; ++o)
-            for (int n = 0; n < images; ++n) {
-                const long from = (first_image + n) * d.dout_image + (group * d.filters + o) * d.dout_channel;
-                __local REAL* to = block + d.gradients + (o * d.images_at_once + n) * d.gradient_size;
-                clear(to + size, d.gradient_size - size);
-                copy_band(&gradient_shape, dout + dout_offset + from, d.dout_count - from, first, count, to);
-            }
+        const struct Rows r = rows_of_block(&d, b);
+        const int size = r.count * d.pitch;
+        copy_channels(&d, r, group, x + x_offset, block);
+        copy_gradients(&d, r, group, dout + dout_offset, block + d.gradients);
         if (d.has_bias)
-            sum_bias_gradient(block + d.gradients, d.images_at_once * d.gradient_size, d.gradient_size, images, size,
+            sum_bias_gradient(block + d.gradients, d.images_at_once * d.gradient_size, d.gradient_size, r.images, size,
                               d.filters, bias + bias_offset + ((long)id0 * get_global_size(2) + group) * d.filters,
                               b > first_block);
         for (int first_filter = 0; first_filter < d.filters; first_filter += COLUMNS)
             for (int first_stream = 0; first_stream < streams; first_stream += ROWS) {
-                // Past the last stream or filter, that one is multiplied again and not stored.
-                __local const REAL *left[ROWS], *right[COLUMNS];
-#pragma unroll
-                for (int i = 0; i < ROWS; ++i) {
-                    const int at = min(first_stream + i, streams - 1), c = at / TAPS;
-                    left[i] = block + c * d.images_at_once * d.copy_size + offset[at - c * TAPS];
-                }
-#pragma unroll
-                for (int j = 0; j < COLUMNS; ++j)
-                    right[j] =
-                        block + d.gradients + min(first_filter + j, d.filters - 1) * d.images_at_once * d.gradient_size;
-                VEC sum[COLUMNS][ROWS];
-#pragma unroll
-                for (int j = 0; j < COLUMNS; ++j)
-#pragma unroll
-                    for (int i = 0; i < ROWS; ++i) sum[j][i] = (VEC)(0);
-                for (int n = 0; n < images; ++n) {
-                    for (int f = 0; f < size; f += VW) {
-                        VEC gradient[COLUMNS];
-#pragma unroll
-                        for (int j = 0; j < COLUMNS; ++j) gradient[j] = VLOAD(right[j] + f);
-#pragma unroll
-                        for (int i = 0; i < ROWS; ++i) {
-                            const VEC value = VLOAD(left[i] + f);
-#pragma unroll
-                            for (int j = 0; j < COLUMNS; ++j) sum[j][i] = fma(value, gradient[j], sum[j][i]);
-                        }
-                    }
-#pragma unroll
-                    for (int i = 0; i < ROWS; ++i) left[i] += d.copy_size;
-#pragma unroll
-                    for (int j = 0; j < COLUMNS; ++j) right[j] += d.gradient_size;
-                }
-                __local REAL* sums = block + d.sums;
-#pragma unroll
-                for (int j = 0; j < COLUMNS; ++j)
-#pragma unroll
-                    for (int i = 0; i < ROWS; ++i) VSTORE(sum[j][i], sums + (j * ROWS + i) * VW);
-                add_lanes(sums, COLUMNS * ROWS);
+                multiply(&d, block, offset, first_stream, first_filter, r.images, size);
                 for (int j = 0; j < min(COLUMNS, d.filters - first_filter); ++j)
                     for (int i = 0; i < min(ROWS, streams - first_stream); ++i) {
                         __global REAL* to = result + (long)(first_filter + j) * streams + first_stream + i;

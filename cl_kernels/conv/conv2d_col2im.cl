@@ -54,7 +54,9 @@ NOINLINE void conv2d_col2im_part(const size_t id0, const size_t id1, const struc
             }
         }
 #ifdef EPILOGUE
-    for (int c = 0; c < valid; ++c) EPILOGUE_STORED(dx_base + dx_offset, first + c, begin + (long)c * plane, plane)
+    const struct Epilogue epilogue = EPILOGUE_OF_PARAMETERS;
+    for (int c = 0; c < valid; ++c)
+        epilogue_stored(epilogue, dx_base + dx_offset, first + c, begin + (long)c * plane, plane);
 #endif
 }
 

@@ -96,12 +96,16 @@ NOINLINE LANES columns_of_positions(const int position, const int pitch) {
     return PASTE(vload, VW)(0, columns);
 }
 
-// Lanes whose tap is in the same row as the position.
-#define INSIDE(column, shift) (AS_UNSIGNED((column) + (LANES)(shift)) < (UNSIGNED_LANES)(d.pitch))
+// Lanes whose tap, `shift` columns from the position, is in the same row as the position.
+static inline LANES is_inside(const LANES column, const int shift, const int pitch) {
+    return AS_UNSIGNED(column + (LANES)(shift)) < (UNSIGNED_LANES)(pitch);
+}
 
-#define NEXT_COLUMNS(column)        \
-    column += (LANES)(column_step); \
-    column = select(column, column - (LANES)(d.pitch), column >= (LANES)(d.pitch));
+// Columns of the VW positions after those with columns `column`; `step` is VW % pitch.
+static inline LANES next_columns(const LANES column, const int step, const int pitch) {
+    const LANES next = column + (LANES)(step);
+    return select(next, next - (LANES)(pitch), next >= (LANES)(pitch));
+}
 
 #if !WEIGHTS
 // Sums at VW positions from `f`; `column` has their columns.
@@ -115,7 +119,7 @@ static VEC sums_at(const struct Depthwise d, const struct Taps* taps, const REAL
 #pragma unroll
         for (int i = 1; i < TAPS_H; ++i)
             part = fma((VEC)(w[i * TAPS_W + j]), VLOAD(z + taps->at_h[i] + taps->at_w[j]), part);
-        sum = select(sum, sum + part, INSIDE(column, taps->shift[j]));
+        sum = select(sum, sum + part, is_inside(column, taps->shift[j], d.pitch));
     }
 #else
     for (int j = 0; j < taps->count_w; ++j) {
@@ -123,10 +127,50 @@ static VEC sums_at(const struct Depthwise d, const struct Taps* taps, const REAL
         for (int i = 0; i < taps->count_h; ++i)
             part = fma((VEC)(w[taps->element_h[i] * TAPS_W + taps->element_w[j]]),
                        VLOAD(z + taps->at_h[i] + taps->at_w[j]), part);
-        sum = select(sum, sum + part, INSIDE(column, taps->shift[j]));
+        sum = select(sum, sum + part, is_inside(column, taps->shift[j], d.pitch));
     }
 #endif
     return sum;
+}
+
+// Columns of the first and of the last VW positions of a band of `size` positions.
+struct BandColumns {
+    int step;  // VW % pitch
+    int size;
+    LANES first, last;
+};
+
+// Computes the sums of a plane at all positions of a band in local memory, one phase after the other.
+static inline __attribute__((always_inline)) void compute_staged(const struct Depthwise d, const struct Taps* taps,
+                                                                 const struct BandColumns b, const REAL* w,
+                                                                 const VEC begin, __local const REAL* z,
+                                                                 __local REAL* to) {
+    for (int phase = 0; phase < PHASES; ++phase) {
+        LANES column = b.first;
+        for (int f = 0; f < b.size; f += VW) {
+            VSTORE(sums_at(d, taps + phase, w, z + f, column, begin), to + phase * d.staged_size + f);
+            column = next_columns(column, b.step, d.pitch);
+        }
+    }
+}
+
+// The same, stored to the result: positions are its elements. The last vector overlaps the one before.
+static inline __attribute__((always_inline)) void compute_direct(const struct Depthwise d, const struct Taps* taps,
+                                                                 const struct BandColumns b, const REAL* w,
+                                                                 const VEC begin, __local const REAL* z,
+                                                                 __global REAL* to) {
+    LANES column = b.first;
+    int f = 0;
+    for (; f + VW <= b.size; f += VW) {
+        VSTORE(sums_at(d, taps, w, z + f, column, begin), to + f);
+        column = next_columns(column, b.step, d.pitch);
+    }
+    if (f < b.size && b.size >= VW) VSTORE(sums_at(d, taps, w, z + b.size - VW, b.last, begin), to + b.size - VW);
+    else if (f < b.size) {
+        REAL values[VW];
+        VSTORE(sums_at(d, taps, w, z, column, begin), values);
+        for (int e = 0; e < b.size; ++e) to[e] = values[e];
+    }
 }
 
 // global size (ceil(planes / each))
@@ -142,10 +186,11 @@ NOINLINE void conv2d_depthwise_part(const size_t id0, const struct Depthwise arg
     struct Taps taps[PHASES];
     for (int b = 0; b < PHASES_H; ++b)
         for (int a = 0; a < PHASES_W; ++a) find_taps(&d, b, a, taps + b * PHASES_W + a);
-    const int column_step = VW % d.pitch, phase_rows = (d.rows + PHASES_H - 1) / PHASES_H;
-    const LANES first_columns = columns_of_positions(0, d.pitch);
-    LANES last_columns = first_columns;
-    int last_size = 0;
+    const int phase_rows = (d.rows + PHASES_H - 1) / PHASES_H;
+    struct BandColumns columns = {VW % d.pitch, 0, columns_of_positions(0, d.pitch), (LANES)(0)};
+#ifdef EPILOGUE
+    const struct Epilogue epilogue = EPILOGUE_OF_PARAMETERS;
+#endif
     const long first_plane = id0 * (long)d.each, end_plane = min(d.planes, first_plane + d.each);
     for (long plane0 = first_plane; plane0 < end_plane; plane0 += d.planes_at_once) {
         const int plane_count = (int)min((long)d.planes_at_once, end_plane - plane0),
@@ -157,9 +202,9 @@ NOINLINE void conv2d_depthwise_part(const size_t id0, const struct Depthwise arg
                 copy_band(&shape, x + x_offset + (plane0 + n) * d.height * d.width,
                           (d.planes - plane0 - n) * d.height * d.width, first, count + d.halo_rows,
                           block + d.margin + n * d.copy_size);
-            if (size != last_size) {
-                last_size = size;
-                last_columns = columns_of_positions(max(0, size - VW), d.pitch);
+            if (size != columns.size) {
+                columns.size = size;
+                columns.last = columns_of_positions(max(0, size - VW), d.pitch);
             }
             int c = first_channel;
             for (int n = 0; n < plane_count; ++n) {
@@ -171,41 +216,20 @@ NOINLINE void conv2d_depthwise_part(const size_t id0, const struct Depthwise arg
                     w[t] = filter[PHASES == 1 && d.flip ? TAPS_H * TAPS_W - 1 - t : t];
                 const VEC begin = (VEC)(d.has_bias ? bias[bias_offset + c] : (REAL)0);
                 if (++c == d.channels) c = 0;
-                LANES column = first_columns;
-                if (d.staged >= 0) {
-                    for (int phase = 0; phase < PHASES; ++phase, column = first_columns)
-                        for (int f = 0; f < size; f += VW) {
-                            VSTORE(sums_at(d, taps + phase, w, z + f, column, begin),
-                                   block + d.staged + (n * PHASES + phase) * d.staged_size + f);
-                            NEXT_COLUMNS(column)
-                        }
-                    continue;
-                }
-                __global REAL* to = planes_out + ((long)n * d.rows + first) * d.pitch;
-                int f = 0;
-                for (; f + VW <= size; f += VW) {
-                    VSTORE(sums_at(d, taps, w, z + f, column, begin), to + f);
-                    NEXT_COLUMNS(column)
-                }
-                if (f < size && size >= VW)
-                    VSTORE(sums_at(d, taps, w, z + size - VW, last_columns, begin), to + size - VW);
-                else if (f < size) {
-                    REAL values[VW];
-                    VSTORE(sums_at(d, taps, w, z, column, begin), values);
-                    for (int e = 0; e < size; ++e) to[e] = values[e];
-                }
+                if (d.staged >= 0)
+                    compute_staged(d, taps, columns, w, begin, z, block + d.staged + n * PHASES * d.staged_size);
+                else compute_direct(d, taps, columns, w, begin, z, planes_out + ((long)n * d.rows + first) * d.pitch);
             }
+            const int out_rows = min(count * PHASES_H, d.rows - first * PHASES_H);
             if (d.staged >= 0)
                 for (int n = 0; n < plane_count; ++n)
                     store_rows(block + d.staged + n * PHASES * d.staged_size, d.staged_size, d.pitch, d.columns,
-                               min(count * PHASES_H, d.rows - first * PHASES_H),
-                               planes_out + ((long)n * d.rows + first * PHASES_H) * d.columns,
+                               out_rows, planes_out + ((long)n * d.rows + first * PHASES_H) * d.columns,
                                planes_out + (long)(n + 1) * d.rows * d.columns);
 #ifdef EPILOGUE
             for (int n = 0; n < plane_count; ++n)
-                EPILOGUE_STORED(out + out_offset, (plane0 + n) % d.channels,
-                                ((plane0 + n) * d.rows + first * PHASES_H) * d.columns,
-                                (long)min(count * PHASES_H, d.rows - first * PHASES_H) * d.columns)
+                epilogue_stored(epilogue, out + out_offset, (plane0 + n) % d.channels,
+                                ((plane0 + n) * d.rows + first * PHASES_H) * d.columns, (long)out_rows * d.columns);
 #endif
         }
     }
@@ -219,6 +243,36 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_depthwise(
                           bias_offset EPILOGUE_STORED_ARGUMENTS);
 }
 #else
+// The sums of a plane's taps, one vector each, between local memory and registers.
+static inline __attribute__((always_inline)) void load_sums(__local const REAL* from, VEC (*sum)[TAPS_W]) {
+#pragma unroll
+    for (int i = 0; i < TAPS_H; ++i)
+#pragma unroll
+        for (int j = 0; j < TAPS_W; ++j) sum[i][j] = VLOAD(from + (i * TAPS_W + j) * VW);
+}
+static inline __attribute__((always_inline)) void store_sums(VEC (*sum)[TAPS_W], __local REAL* to) {
+#pragma unroll
+    for (int i = 0; i < TAPS_H; ++i)
+#pragma unroll
+        for (int j = 0; j < TAPS_W; ++j) VSTORE(sum[i][j], to + (i * TAPS_W + j) * VW);
+}
+
+// Adds the products of VW gradients, of which those of the lanes `valid` exist, and the elements of x that each tap
+// reads at positions f, f + 1, ...
+static inline __attribute__((always_inline)) void add_products(const struct Taps* taps, const int pitch,
+                                                               __local const REAL* z, const int f, const VEC gradient,
+                                                               const LANES column, const LANES valid,
+                                                               VEC (*sum)[TAPS_W]) {
+#pragma unroll
+    for (int j = 0; j < TAPS_W; ++j) {
+        const LANES inside = is_inside(column, taps->shift[j], pitch) && valid;
+#pragma unroll
+        for (int i = 0; i < TAPS_H; ++i)
+            sum[i][j] =
+                select(sum[i][j], fma(gradient, VLOAD(z + taps->at_h[i] + taps->at_w[j] + f), sum[i][j]), inside);
+    }
+}
+
 // A work-item processes `planes_at_once` channels at once, since their planes are contiguous in memory, and keeps their
 // sums in local memory. global size (ceil(channels / (planes_at_once * channel_blocks_each)), ceil(images / each));
 // partials[chunk][c][i][j]
@@ -261,32 +315,17 @@ NOINLINE void conv2d_depthwise_backward_weights_part(const size_t id0, const siz
                     __local const REAL* z = block + d.margin + n * d.copy_size;
                     __local REAL* tap_sums = sums + n * (TAPS_H * TAPS_W * VW);
                     VEC sum[TAPS_H][TAPS_W];
-#pragma unroll
-                    for (int i = 0; i < TAPS_H; ++i)
-#pragma unroll
-                        for (int j = 0; j < TAPS_W; ++j) sum[i][j] = VLOAD(tap_sums + (i * TAPS_W + j) * VW);
+                    load_sums(tap_sums, sum);
                     LANES column = first_columns;
                     for (int f = 0; f < size; f += VW) {
                         VEC gradient;
                         if (d.staged >= 0) gradient = VLOAD(block + d.staged + n * d.staged_size + f);
                         else if (readable >= f + VW) gradient = VLOAD(gradients + f);
                         else gradient = load_some(gradients + f, size - f, readable - f);
-                        const LANES valid = LANE_NUMBERS < (LANES)(size - f);
-#pragma unroll
-                        for (int j = 0; j < TAPS_W; ++j) {
-                            const LANES inside = INSIDE(column, taps.shift[j]) && valid;
-#pragma unroll
-                            for (int i = 0; i < TAPS_H; ++i)
-                                sum[i][j] = select(sum[i][j],
-                                                   fma(gradient, VLOAD(z + taps.at_h[i] + taps.at_w[j] + f), sum[i][j]),
-                                                   inside);
-                        }
-                        NEXT_COLUMNS(column)
+                        add_products(&taps, d.pitch, z, f, gradient, column, LANE_NUMBERS < (LANES)(size - f), sum);
+                        column = next_columns(column, column_step, d.pitch);
                     }
-#pragma unroll
-                    for (int i = 0; i < TAPS_H; ++i)
-#pragma unroll
-                        for (int j = 0; j < TAPS_W; ++j) VSTORE(sum[i][j], tap_sums + (i * TAPS_W + j) * VW);
+                    store_sums(sum, tap_sums);
                 }
             }
         }

@@ -23,6 +23,9 @@
 #include "epilogue_stored.clh"
 
 #define TAPS (TAPS_H * TAPS_W)
+#define FILTER_IN_REGISTERS (TAPS <= 25)
+
+TRANSPOSITION(transpose_vectors, VEC, VW)
 
 struct ChannelsLast {
     int images, channels;
@@ -45,7 +48,7 @@ NOINLINE void store_channels_last(__local const REAL* from, __local const int* o
         VEC tile[VW];
 #pragma unroll
         for (int e = 0; e < VW; ++e) tile[e] = VLOAD(from + offsets[e]);
-        TRANSPOSE_TILE(VEC, VW, tile)
+        transpose_vectors(tile);
         if (valid == VW)
 #pragma unroll
             for (int c = 0; c < VW; ++c) VSTORE(tile[c], to + c * stride);
@@ -95,23 +98,24 @@ NOINLINE void load_filters(const struct ChannelsLast* d, __global const REAL* we
 NOINLINE void gather(const struct ChannelsLast* d, __local const REAL* grid, __local const int* table, const int count,
                      __local const REAL* filter, const VEC begin, __local REAL* to) {
     const int row = d->dilation_h * d->pitch * VW, column = d->dilation_w * VW;
-#if TAPS <= 25
     VEC w[TAPS];
+    if (FILTER_IN_REGISTERS) {
 #pragma unroll
-    for (int t = 0; t < TAPS; ++t) w[t] = VLOAD(filter + t * VW);
-#define FILTER(t) w[t]
-#else
-#define FILTER(t) VLOAD(filter + (t)*VW)
-#endif
+        for (int t = 0; t < TAPS; ++t) w[t] = VLOAD(filter + t * VW);
+    }
     for (int e = 0; e < count; ++e) {
         __local const REAL* z = grid + table[e];
         // Each row has its own sum: in a single sum every multiply-add would depend on the previous one.
         VEC sum = begin;
 #pragma unroll
         for (int i = 0; i < TAPS_H; ++i, z += row) {
-            VEC part = FILTER(i * TAPS_W) * VLOAD(z);
+            VEC part = (VEC)(0);
 #pragma unroll
-            for (int j = 1; j < TAPS_W; ++j) part = fma(FILTER(i * TAPS_W + j), VLOAD(z + j * column), part);
+            for (int j = 0; j < TAPS_W; ++j) {
+                const int tap = i * TAPS_W + j;
+                const VEC factor = FILTER_IN_REGISTERS ? w[tap] : VLOAD(filter + tap * VW);
+                part = j == 0 ? factor * VLOAD(z) : fma(factor, VLOAD(z + j * column), part);
+            }
             sum += part;
         }
         VSTORE(sum, to + e * VW);
@@ -137,7 +141,7 @@ NOINLINE void scatter(const struct ChannelsLast* d, __local REAL* grid, __local 
 NOINLINE void correlate(const struct ChannelsLast* d, __local const REAL* grid, __local const int* table,
                         const int from, const int count, __local REAL* sums, __local const REAL* points) {
     const int row = d->dilation_h * d->pitch * VW, column = d->dilation_w * VW;
-#if TAPS <= 25
+#if FILTER_IN_REGISTERS
     VEC sum[TAPS];
 #pragma unroll
     for (int t = 0; t < TAPS; ++t) sum[t] = VLOAD(sums + t * VW);
@@ -193,6 +197,9 @@ NOINLINE void conv2d_depthwise_gather_part(const size_t id0, const struct Channe
                                            __global const REAL* restrict bias,
                                            const long bias_offset EPILOGUE_STORED_PARAMETERS) {
     const struct ChannelsLast d = args;
+#ifdef EPILOGUE
+    const struct Epilogue epilogue = EPILOGUE_OF_PARAMETERS;
+#endif
     make_tables(&d, d.grid_rows, d.band, tables);
     clear(block, d.grid_rows * d.pitch);
     const long units = (long)((d.channels + VW - 1) / VW) * d.images, plane = (long)d.rows * d.columns;
@@ -221,7 +228,8 @@ NOINLINE void conv2d_depthwise_gather_part(const size_t id0, const struct Channe
             }
 #ifdef EPILOGUE
             for (int e = 0; e < valid; ++e)
-                EPILOGUE_STORED(out + out_offset, c + e, plane_offset + e * plane + (long)first * d.columns, count)
+                epilogue_stored(epilogue, out + out_offset, c + e, plane_offset + e * plane + (long)first * d.columns,
+                                count);
 #endif
         }
     }

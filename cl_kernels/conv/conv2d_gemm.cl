@@ -97,6 +97,49 @@ NOINLINE int find_pieces(const struct Conv d, struct Piece* pieces, const long f
     return count;
 }
 
+// copy_windows for windows of single elements: row k is channel k_first + k of x.
+static inline void copy_channels(const struct Conv d, __global const STORED* x, const long x_end, __local REAL* to,
+                                 const struct Piece* pieces, const int count, const int k_first, const int steps) {
+    for (int k = 0; k < steps; ++k) {
+        const long from = (k_first + k) * d.x_channel;
+        __local REAL* row = to + k * COLUMNS;
+        if (pieces[count - 1].first + from + VW <= x_end)  // the last piece has the largest offset
+            for (int r = 0; r < count; ++r) {
+                VSTORE(STORED_VLOAD(x + pieces[r].first + from), row + pieces[r].to);
+                PREFETCH(x + pieces[r].first + from + 3 * d.x_channel);  // the following rows are in other pages
+            }
+        else
+            for (int r = 0; r < count; ++r) {
+                REAL values[VW];
+                for (int e = 0; e < VW; ++e)
+                    values[e] = pieces[r].first + from + e < x_end ? LOADED(x[pieces[r].first + from + e]) : (REAL)0;
+                VSTORE(VLOAD(values), row + pieces[r].to);
+            }
+    }
+}
+
+// Loads the elements at[e * stride_w] of a row of x for the lanes e, zeros outside of the row; at[0] is in column
+// `column`, and is element `from` of x, of which `x_end` elements may be read.
+static inline VEC load_row(const struct Conv d, __global const STORED* at, const long from, const long x_end,
+                           const int column) {
+    if (from < 0 || from + VW * d.stride_w > x_end || d.stride_w > 2) {
+        REAL values[VW];
+        for (int e = 0; e < VW; ++e) {
+            const int w = column + e * d.stride_w;
+            values[e] = w >= 0 && w < d.width ? LOADED(at[e * d.stride_w]) : (REAL)0;
+        }
+        return VLOAD(values);
+    }
+    VEC value;
+    if (d.stride_w == 1) value = STORED_VLOAD(at);
+    else {
+        const VEC low = STORED_VLOAD(at), high = STORED_VLOAD(at + VW);
+        value = EVEN(low, high);
+    }
+    const LANES columns = LANE_NUMBERS * d.stride_w + column;
+    return select((VEC)(0), value, columns >= (LANES)(0) && columns < (LANES)(d.width));
+}
+
 // Copies the columns of all pieces: to[panel][k][column] for k in [k_first, k_first + steps). `x_end` elements of x may
 // be read. A whole vector is stored per piece; elements past the piece are overwritten by the next piece or the next k.
 NOINLINE void copy_windows(const struct Conv d, __global const STORED* x, const long x_end, __local REAL* to,
@@ -105,52 +148,19 @@ NOINLINE void copy_windows(const struct Conv d, __global const STORED* x, const 
     const int taps = d.taps_h * d.taps_w;
     if (count == 0) return;
     if (pointwise) {
-        for (int k = 0; k < steps; ++k) {
-            const long from = (k_first + k) * d.x_channel;
-            __local REAL* row = to + k * COLUMNS;
-            if (pieces[count - 1].first + from + VW <= x_end)  // the last piece has the largest offset
-                for (int r = 0; r < count; ++r) {
-                    VSTORE(STORED_VLOAD(x + pieces[r].first + from), row + pieces[r].to);
-                    PREFETCH(x + pieces[r].first + from + 3 * d.x_channel);  // the following rows are in other pages
-                }
-            else
-                for (int r = 0; r < count; ++r) {
-                    REAL values[VW];
-                    for (int e = 0; e < VW; ++e)
-                        values[e] =
-                            pieces[r].first + from + e < x_end ? LOADED(x[pieces[r].first + from + e]) : (REAL)0;
-                    VSTORE(VLOAD(values), row + pieces[r].to);
-                }
-        }
+        copy_channels(d, x, x_end, to, pieces, count, k_first, steps);
         return;
     }
-    const LANES lane = LANE_NUMBERS * d.stride_w;
     int c = k_first / taps, i = (k_first - c * taps) / d.taps_w, j = k_first - c * taps - i * d.taps_w;
     for (int k = 0; k < steps; ++k, to += COLUMNS) {
         const int h = i * d.dilation_h, w = j * d.dilation_w;
         const long from = c * d.x_channel + (long)h * d.width + w;
         for (int r = 0; r < count; ++r) {
             VEC value = (VEC)(0);
-            const int row = pieces[r].h + h, column = pieces[r].w + w;
+            const int row = pieces[r].h + h;
             if (row >= 0 && row < d.height) {
                 const long at = pieces[r].first + from;
-                __global const STORED* source = x + at;
-                if (at < 0 || at + VW * d.stride_w > x_end || d.stride_w > 2) {
-                    REAL values[VW];
-                    for (int e = 0; e < VW; ++e) {
-                        const int w_at = column + e * d.stride_w;
-                        values[e] = w_at >= 0 && w_at < d.width ? LOADED(source[e * d.stride_w]) : (REAL)0;
-                    }
-                    value = VLOAD(values);
-                } else {
-                    if (d.stride_w == 1) value = STORED_VLOAD(source);
-                    else {
-                        const VEC low = STORED_VLOAD(source), high = STORED_VLOAD(source + VW);
-                        value = EVEN(low, high);
-                    }
-                    const LANES columns = lane + column;
-                    value = select((VEC)(0), value, columns >= (LANES)(0) && columns < (LANES)(d.width));
-                }
+                value = load_row(d, x + at, at, x_end, pieces[r].w + w);
             }
             VSTORE(value, to + pieces[r].to);
         }
@@ -267,31 +277,16 @@ __kernel void conv2d_gemm_flip(const struct Flip d, __global const STORED* restr
         }
 }
 #else
-#if A_FORM == A_PANELS
-#define WEIGHT_AT(i, k) left[(k)*ROWS + (i)]
-#else
-#define WEIGHT_AT(i, k) left[i][k]
-#endif
-
-// Adds the product of a column of weights with `vectors` vectors of a row of the copied windows.
-#define MULTIPLY(k, vectors)                                                                                   \
-    {                                                                                                          \
-        const long position = k;                                                                               \
-        VEC values[vectors];                                                                                   \
-        _Pragma("unroll") for (int v = 0; v < vectors; ++v) values[v] = VLOAD(right + v * VW);                 \
-        _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                     \
-            const VEC factor = (VEC)(WEIGHT_AT(i, position));                                                  \
-            _Pragma("unroll") for (int v = 0; v < vectors; ++v) sum[i][v] = fma(factor, values[v], sum[i][v]); \
-        }                                                                                                      \
-    }
-
+// A panel of weights, and its element of row i and step k.
 #if A_FORM == A_PANELS
 typedef __global const REAL* Left;
+static inline REAL weight_at(const Left* left, const int i, const long k) { return (*left)[k * ROWS + i]; }
 #else
 struct Rows {
     __global const REAL* row[ROWS];
 };
 typedef struct Rows Left;
+static inline REAL weight_at(const Left* left, const int i, const long k) { return left->row[i][k]; }
 #endif
 
 // Destination of a tile.
@@ -303,17 +298,34 @@ struct Tile {
     int narrow;         // the remaining columns of the last image fill only one vector
 };
 
+// Adds the product of step k of the weights with the first `vectors` vectors, a constant in each call, of a row of the
+// copied windows.
+static inline __attribute__((always_inline)) void add_step(const int vectors, const Left* left, const long k,
+                                                           __local const REAL* right, VEC (*sum)[VECTORS]) {
+    VEC values[VECTORS];
+#pragma unroll
+    for (int v = 0; v < VECTORS; ++v)
+        if (v < vectors) values[v] = VLOAD(right + v * VW);
+#pragma unroll
+    for (int i = 0; i < ROWS; ++i) {
+        const VEC factor = (VEC)(weight_at(left, i, k));
+#pragma unroll
+        for (int v = 0; v < VECTORS; ++v)
+            if (v < vectors) sum[i][v] = fma(factor, values[v], sum[i][v]);
+    }
+}
+
+static inline __attribute__((always_inline)) void add_steps(const int vectors, const Left* left,
+                                                            __local const REAL* right, const int steps,
+                                                            VEC (*sum)[VECTORS]) {
+    for (int k = 0; k < steps; ++k, right += COLUMNS) add_step(vectors, left, k, right, sum);
+}
+
 // Computes a tile: rows of weights times `steps` rows of copied windows. It begins at element `first` of the result.
 NOINLINE void multiply(const struct Conv* d, const Left a, __local const REAL* right, const int steps,
                        const struct Tile t, __global SUM_TYPE* result, const long first, const int channel,
                        __global const STORED* bias EPILOGUE_PARAMETER) {
-#if A_FORM == A_PANELS
-    __global const REAL* left = a;
-#else
-    __global const REAL* left[ROWS];
-#pragma unroll
-    for (int i = 0; i < ROWS; ++i) left[i] = a.row[i];
-#endif
+    const Left left = a;
     __global SUM_TYPE* out = result + first;
     if (t.full) {
         out += t.image * d->out_image + t.column;
@@ -332,21 +344,12 @@ NOINLINE void multiply(const struct Conv* d, const Left a, __local const REAL* r
     for (int c = 0; c < channels; ++c)
         for (int y = 0; y < d->taps_h; ++y)
             for (int z = 0; z < d->taps_w; ++z, right += COLUMNS)
-                MULTIPLY(c * d->a_channel + y * d->a_h + z * d->a_w, VECTORS)
+                add_step(VECTORS, &left, c * d->a_channel + y * d->a_h + z * d->a_w, right, sum);
 #else
-    if (!t.narrow)
-        for (int k = 0; k < steps; ++k, right += COLUMNS) MULTIPLY(k, VECTORS)
-    else
-        for (int k = 0; k < steps; ++k, right += COLUMNS) MULTIPLY(k, 1)
+    if (!t.narrow) add_steps(VECTORS, &left, right, steps, sum);
+    else add_steps(1, &left, right, steps, sum);
 #endif
-#if ROUND_ON_STORE
-    REAL tile[ROWS * COLUMNS];
-#pragma unroll
-    for (int i = 0; i < ROWS; ++i)
-#pragma unroll
-        for (int v = 0; v < VECTORS; ++v) VSTORE(sum[i][v], tile + i * COLUMNS + v * VW);
-    store_tile(d, tile, result, first, channel, t.panel, t.height EPILOGUE_ARGUMENT);
-#else
+#if !ROUND_ON_STORE
     if (t.full) {
 #pragma unroll
         for (int i = 0; i < ROWS; ++i)
@@ -355,14 +358,18 @@ NOINLINE void multiply(const struct Conv* d, const Left a, __local const REAL* r
                 __global REAL* at = out + i * d->out_channel + v * VW;
                 VSTORE(t.first ? sum[i][v] : sum[i][v] + VLOAD(at), at);
             }
-    } else {
-        REAL tile[ROWS * COLUMNS];
-#pragma unroll
-        for (int i = 0; i < ROWS; ++i)
-#pragma unroll
-            for (int v = 0; v < VECTORS; ++v) VSTORE(sum[i][v], tile + i * COLUMNS + v * VW);
-        store_tile(d, tile, result + first, t.panel, t.height, !t.first);
+        return;
     }
+#endif
+    REAL tile[ROWS * COLUMNS];
+#pragma unroll
+    for (int i = 0; i < ROWS; ++i)
+#pragma unroll
+        for (int v = 0; v < VECTORS; ++v) VSTORE(sum[i][v], tile + i * COLUMNS + v * VW);
+#if ROUND_ON_STORE
+    store_tile(d, tile, result, first, channel, t.panel, t.height EPILOGUE_ARGUMENT);
+#else
+    store_tile(d, tile, result + first, t.panel, t.height, !t.first);
 #endif
 }
 
@@ -372,6 +379,52 @@ NOINLINE void multiply(const struct Conv* d, const Left a, __local const REAL* r
 #else
 #define ROUNDED_PARAMETERS
 #define ROUNDED_ARGUMENTS
+#endif
+
+// The weights of the rows of panel r, from step k_first on. Past the last row, that row is multiplied again and not
+// stored.
+static inline Left left_operand(const struct Conv* d, __global const REAL* a, const int r, const int height,
+                                const int k_first) {
+#if A_FORM == A_PANELS
+    return a + r * d->a_row + (long)k_first * ROWS;
+#else
+    Left left;
+#pragma unroll
+    for (int i = 0; i < ROWS; ++i)
+        left.row[i] = a + (r * ROWS + min(i, height - 1)) * d->a_row +
+                      (A_FORM == A_STRIDED ? k_first / (d->taps_h * d->taps_w) * d->a_channel : k_first);
+    return left;
+#endif
+}
+
+#if PARTIAL_SUMS || (defined(EPILOGUE) && !ROUND_ON_STORE)
+#if PARTIAL_SUMS
+#define FINISH_PARAMETERS , __global OUTPUT* rounded EPILOGUE_PARAMETER
+#define FINISH_ARGUMENTS , rounded + rounded_offset EPILOGUE_ARGUMENT
+#else
+#define FINISH_PARAMETERS , const struct Epilogue epilogue
+#define FINISH_ARGUMENTS , epilogue
+#endif
+
+// Rounds the sums of rows [first_row, end_row) and columns [first, end) after the last block of k, or applies the
+// epilogue to them. `first_channel` is the channel of row 0, whose results begin at element out_group.
+static inline void finish_sums(const struct Conv* d, __global SUM_TYPE* out, const long out_group,
+                               const int first_channel, const int first_row, const int end_row, const long first,
+                               const long end FINISH_PARAMETERS) {
+    const int plane = d->rows * d->columns;
+    for (long at = first, run; at < end; at += run) {
+        const long image = at / plane, column = at - image * plane;
+        run = min(plane - column, end - at);
+        for (int r = first_row; r < end_row; ++r) {
+            const long to = out_group + image * d->out_image + r * d->out_channel + column;
+#if PARTIAL_SUMS
+            round_run(out + to, rounded, first_channel + r, to, (int)run EPILOGUE_ARGUMENT);
+#else
+            epilogue_stored(epilogue, out, first_channel + r, to, run);
+#endif
+        }
+    }
+}
 #endif
 
 // global size (ceil(panels / panels_each), ceil(row_panels / row_panels_each), groups)
@@ -406,16 +459,7 @@ NOINLINE void conv2d_gemm_part(const size_t id0, const size_t id1, const size_t 
         copy_windows(d, x, x_end, block, pieces, count, pointwise, k_first, steps);
         for (int r = first_row; r < end_row; ++r) {
             const int height = min(ROWS, d.filters - r * ROWS);
-#if A_FORM == A_PANELS
-            const Left left = a + r * d.a_row + (long)k_first * ROWS;
-#else
-            // Past the last row, that row is multiplied again and not stored.
-            Left left;
-#pragma unroll
-            for (int i = 0; i < ROWS; ++i)
-                left.row[i] = a + (r * ROWS + min(i, height - 1)) * d.a_row +
-                              (A_FORM == A_STRIDED ? k_first / taps * d.a_channel : k_first);
-#endif
+            const Left left = left_operand(&d, a, r, height, k_first);
             for (int panel = first_panel; panel < end_panel; ++panel) {
                 const long column = (long)panel * COLUMNS, image = column / plane;
                 const struct Tile tile = {panel,
@@ -432,19 +476,8 @@ NOINLINE void conv2d_gemm_part(const size_t id0, const size_t id1, const size_t 
         }
     }
 #if PARTIAL_SUMS || (defined(EPILOGUE) && !ROUND_ON_STORE)
-    const long end = min(d.positions, (long)end_panel * COLUMNS);
-    for (long at = (long)first_panel * COLUMNS, run; at < end; at += run) {
-        const long image = at / plane, column = at - image * plane;
-        run = min(plane - column, end - at);
-        for (int r = first_row * ROWS; r < min(d.filters, end_row * ROWS); ++r) {
-            const long first = out_group + image * d.out_image + r * d.out_channel + column;
-#if PARTIAL_SUMS
-            round_run(out + first, rounded + rounded_offset, group * d.filters + r, first, (int)run EPILOGUE_ARGUMENT);
-#else
-            epilogue_stored(epilogue, out, group * d.filters + r, first, run);
-#endif
-        }
-    }
+    finish_sums(&d, out, out_group, group * d.filters, first_row * ROWS, min(d.filters, end_row * ROWS),
+                (long)first_panel * COLUMNS, min(d.positions, (long)end_panel * COLUMNS) FINISH_ARGUMENTS);
 #endif
 }
 

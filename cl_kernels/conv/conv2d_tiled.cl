@@ -24,6 +24,8 @@
 #include "taps.clh"
 #include "vectors.clh"
 
+#define INLINE static inline __attribute__((always_inline))
+
 struct Pack {
     long group_step, filter_step,
         channel_step;       // strides of the weights between groups, and output and input channels of this sum
@@ -77,87 +79,117 @@ struct Tile {
     int offset[MAX_TAPS];
 };
 
+// Table of the offsets of all taps.
 #if GROUP == 1
-#define OFFSET(t) tile.offset[t]
+typedef const int* Offsets;
 #else
-#define OFFSET(t) offset[t]
+typedef __local const int* Offsets;
+#endif
+
+// The block of output channels of a part of an image that a work-group computes.
+struct Block {
+    long n;
+    int part;
+    int block;  // in all groups
+    int group;
+    int first, valid;  // first output channel within its group, and output channels that exist
+};
+
+// All blocks of a part are consecutive, so that its input stays in the cache.
+static inline struct Block own_block(const struct Tile* tile) {
+    const int blocks = tile->groups * tile->blocks;
+    const long group_id = get_group_id(0), image_part = group_id / blocks;
+    struct Block b;
+    b.block = (int)(group_id - image_part * blocks);
+    b.n = image_part / tile->parts;
+    b.part = (int)(image_part - b.n * tile->parts);
+    b.group = b.block / tile->blocks;
+    b.first = (b.block - b.group * tile->blocks) * TILE_CHANNELS;
+    b.valid = min(TILE_CHANNELS, tile->filters - b.first);
+    return b;
+}
+
+// Adds the products of all channels and taps to the sums of a tile; `plane` is its first position in channel 0.
+INLINE void add_channels(const struct Tile* tile, Offsets offset, __global const REAL* plane, __global const REAL* w,
+                         VEC (*sum)[VECTORS]) {
+    for (int c = 0; c < tile->channels; ++c, plane += tile->x_channel)
+        for (int t = 0; t < tile->taps; ++t, w += TILE_CHANNELS) {
+            __global const REAL* from = plane + offset[t];
+            VEC values[VECTORS];
+#pragma unroll
+            for (int v = 0; v < VECTORS; ++v) values[v] = VLOAD(from + v * RUN);
+#pragma unroll
+            for (int i = 0; i < TILE_CHANNELS; ++i)
+#pragma unroll
+                for (int v = 0; v < VECTORS; ++v) sum[i][v] += (VEC)(w[i]) * values[v];
+        }
+}
+
+// Stores `valid` channels of a tile, which begins at position `start`, to `result`, channel by channel.
+#if GROUP == 1
+INLINE void store_tile(const struct Tile* tile, VEC (*sum)[VECTORS], const int start, const int valid,
+                       __global REAL* result) {
+    REAL rows[TILE_CHANNELS][VECTORS * VW];
+#pragma unroll
+    for (int i = 0; i < TILE_CHANNELS; ++i)
+#pragma unroll
+        for (int v = 0; v < VECTORS; ++v) VSTORE(sum[i][v], rows[i] + v * VW);
+    const int stop = min(start + VECTORS * VW, tile->flat);
+    int p = start / tile->pitch, q = start - p * tile->pitch;
+    for (int f = start; f < stop; f += tile->pitch - q, q = 0, ++p) {
+        const int count = min(tile->columns - q, stop - f);
+        __global REAL* to = result + (long)p * tile->out_row_step + (long)q * tile->out_column_step;
+        for (int i = 0; i < valid; ++i, to += tile->out_channel)
+            if (tile->out_column_step == 1) store_run(rows[i] + (f - start), to, count, false);
+            else
+                for (int k = 0; k < count; ++k) to[(long)k * tile->out_column_step] = rows[i][f - start + k];
+    }
+}
+#else
+INLINE void store_tile(const struct Tile* tile, VEC (*sum)[VECTORS], const int start, const int valid,
+                       __global REAL* result) {
+#pragma unroll
+    for (int v = 0; v < VECTORS; ++v) {
+        const int f = start + v * RUN + get_local_id(0);
+        const int p = f / tile->pitch, q = f - p * tile->pitch;
+        if (f >= tile->flat || q >= tile->columns) continue;
+        __global REAL* to = result + (long)p * tile->out_row_step + (long)q * tile->out_column_step;
+#pragma unroll
+        for (int i = 0; i < TILE_CHANNELS; ++i)
+            if (i < valid) to[i * tile->out_channel] = sum[i][v];
+    }
+}
 #endif
 
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void conv2d_tiled(
     const struct Tile tile, __global const REAL* restrict x, const long x_offset, __global const REAL* restrict packed,
     const long packed_offset, __global REAL* restrict out, const long out_offset, __global const REAL* restrict bias,
     const long bias_offset) {
-    // All blocks of a part are consecutive, so that its input stays in the cache.
-    const int all_blocks = tile.groups * tile.blocks;
-    const long group_id = get_group_id(0);
-    const long image_part = group_id / all_blocks;
-    const int block = (int)(group_id - image_part * all_blocks);
-    const long n = image_part / tile.parts;
-    const int part = (int)(image_part - n * tile.parts);
-    const int group = block / tile.blocks;
-    const int first = (block - group * tile.blocks) * TILE_CHANNELS;  // output channel within its group
-    const int valid = min(TILE_CHANNELS, tile.filters - first);
-    __global const REAL* image = x + x_offset + n * tile.x_image + (long)group * tile.channels * tile.x_channel;
-    __global const REAL* weights = packed + packed_offset + (long)block * tile.channels * tile.taps * TILE_CHANNELS;
-    __global REAL* result = out + out_offset + tile.out_first + n * tile.out_image +
-                            (long)(group * tile.filters + first) * tile.out_channel;
+    const struct Block b = own_block(&tile);
+    const int first_channel = b.group * tile.filters + b.first;
+    __global const REAL* image = x + x_offset + b.n * tile.x_image + (long)b.group * tile.channels * tile.x_channel;
+    __global const REAL* weights = packed + packed_offset + (long)b.block * tile.channels * tile.taps * TILE_CHANNELS;
+    __global REAL* result =
+        out + out_offset + tile.out_first + b.n * tile.out_image + (long)first_channel * tile.out_channel;
 
-#if GROUP != 1
+#if GROUP == 1
+    const int* offset = tile.offset;
+#else
     __local int offset[MAX_TAPS];
     for (int t = get_local_id(0); t < tile.taps; t += GROUP)
         offset[t] = taps_offset(tile.vertical, tile.horizontal, tile.taps_w, t);
     barrier(CLK_LOCAL_MEM_FENCE);
 #endif
-    const int end = min(tile.flat, (part + 1) * tile.tiles_each * (VECTORS * RUN));
-    for (int start = part * tile.tiles_each * (VECTORS * RUN); start < end; start += VECTORS * RUN) {
+    const int end = min(tile.flat, (b.part + 1) * tile.tiles_each * (VECTORS * RUN));
+    for (int start = b.part * tile.tiles_each * (VECTORS * RUN); start < end; start += VECTORS * RUN) {
         VEC sum[TILE_CHANNELS][VECTORS];
 #pragma unroll
         for (int i = 0; i < TILE_CHANNELS; ++i) {
-            const VEC begin =
-                (VEC)(tile.has_bias ? bias[bias_offset + group * tile.filters + first + min(i, valid - 1)] : (REAL)0);
+            const VEC begin = (VEC)(tile.has_bias ? bias[bias_offset + first_channel + min(i, b.valid - 1)] : (REAL)0);
 #pragma unroll
             for (int v = 0; v < VECTORS; ++v) sum[i][v] = begin;
         }
-        __global const REAL* plane = image + start + get_local_id(0) * VW;
-        __global const REAL* w = weights;
-        for (int c = 0; c < tile.channels; ++c, plane += tile.x_channel)
-            for (int t = 0; t < tile.taps; ++t, w += TILE_CHANNELS) {
-                __global const REAL* from = plane + OFFSET(t);
-                VEC values[VECTORS];
-#pragma unroll
-                for (int v = 0; v < VECTORS; ++v) values[v] = VLOAD(from + v * RUN);
-#pragma unroll
-                for (int i = 0; i < TILE_CHANNELS; ++i)
-#pragma unroll
-                    for (int v = 0; v < VECTORS; ++v) sum[i][v] += (VEC)(w[i]) * values[v];
-            }
-#if GROUP == 1
-        REAL rows[TILE_CHANNELS][VECTORS * VW];
-#pragma unroll
-        for (int i = 0; i < TILE_CHANNELS; ++i)
-#pragma unroll
-            for (int v = 0; v < VECTORS; ++v) VSTORE(sum[i][v], rows[i] + v * VW);
-        const int stop = min(start + VECTORS * VW, tile.flat);
-        int p = start / tile.pitch, q = start - p * tile.pitch;
-        for (int f = start; f < stop; f += tile.pitch - q, q = 0, ++p) {
-            const int count = min(tile.columns - q, stop - f);
-            __global REAL* to = result + (long)p * tile.out_row_step + (long)q * tile.out_column_step;
-            for (int i = 0; i < valid; ++i, to += tile.out_channel)
-                if (tile.out_column_step == 1) store_run(rows[i] + (f - start), to, count, false);
-                else
-                    for (int k = 0; k < count; ++k) to[(long)k * tile.out_column_step] = rows[i][f - start + k];
-        }
-#else
-#pragma unroll
-        for (int v = 0; v < VECTORS; ++v) {
-            const int f = start + v * RUN + get_local_id(0);
-            const int p = f / tile.pitch, q = f - p * tile.pitch;
-            if (f >= tile.flat || q >= tile.columns) continue;
-            __global REAL* to = result + (long)p * tile.out_row_step + (long)q * tile.out_column_step;
-#pragma unroll
-            for (int i = 0; i < TILE_CHANNELS; ++i)
-                if (i < valid) to[i * tile.out_channel] = sum[i][v];
-        }
-#endif
+        add_channels(&tile, offset, image + start + get_local_id(0) * VW, weights, sum);
+        store_tile(&tile, sum, start, b.valid, result);
     }
 }

@@ -19,6 +19,8 @@
 #include "taps.clh"
 #include "vectors.clh"
 
+#define INLINE static inline __attribute__((always_inline))
+
 struct Streams {
     long x_image, x_channel;           // strides between images and channels in the copy of x
     long dout_image, dout_channel;     // the same in the copy of dout
@@ -33,11 +35,11 @@ struct Streams {
     int offset[MAX_TAPS];
 };
 
-// Same as in conv2d_tiled.cl.
+// Table of the offsets of all taps.
 #if GROUP == 1
-#define OFFSET(t) d.offset[t]
+typedef const int* Offsets;
 #else
-#define OFFSET(t) offset[t]
+typedef __local const int* Offsets;
 #endif
 
 #if GROUP == 1
@@ -53,47 +55,43 @@ static REAL sum_lanes(VEC v) {
 }
 #endif
 
-__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void conv2d_tiled_backward_weights(
-    const struct Streams d, __global const REAL* restrict x, const long x_offset, __global const REAL* restrict dout,
-    const long dout_offset, __global REAL* restrict partials, const long partials_offset) {
-    // Streams are consecutive, so that the chunk of dout stays in the cache.
-    // Without %: clang turns a pair of / and % into a freeze instruction, which Oclgrind does not support.
-    const long filter_row = get_group_id(0) / d.stream_blocks, group_row = filter_row / d.filter_blocks;
-    const int stream_block = (int)(get_group_id(0) - filter_row * d.stream_blocks);
-    const int filter_block = (int)(filter_row - group_row * d.filter_blocks);
-    const int chunk = (int)(group_row / d.groups);
-    const int group = (int)(group_row - (long)chunk * d.groups);
-    const int streams = d.channels * d.taps;
+// The tile that a work-group computes: its first output channel and stream of a group, over the images of a chunk.
+struct Tile {
+    int first_filter, first_stream, chunk, group;
+};
 
-#if GROUP != 1
-    __local int offset[MAX_TAPS];
-    for (int t = get_local_id(0); t < d.taps; t += GROUP)
-        offset[t] = taps_offset(d.vertical, d.horizontal, d.taps_w, t);
-    barrier(CLK_LOCAL_MEM_FENCE);
-#endif
-    // Past the last stream or output channel, that one is computed again and not stored.
+// Streams are consecutive, so that the chunk of dout stays in the cache.
+INLINE struct Tile own_tile(const struct Streams* d) {
+    // Without %: clang turns a pair of / and % into a freeze instruction, which Oclgrind does not support.
+    const long filter_row = get_group_id(0) / d->stream_blocks, group_row = filter_row / d->filter_blocks;
+    struct Tile tile;
+    tile.first_stream = (int)(get_group_id(0) - filter_row * d->stream_blocks) * TILE_STREAMS;
+    tile.first_filter = (int)(filter_row - group_row * d->filter_blocks) * TILE_CHANNELS;
+    tile.chunk = (int)(group_row / d->groups);
+    tile.group = (int)(group_row - (long)tile.chunk * d->groups);
+    return tile;
+}
+
+// Computes the sums of a tile over the positions of a work-item. Past the last stream or output channel, that one is
+// computed again and not stored.
+INLINE void sum_products(const struct Streams* d, const struct Tile tile, Offsets offset, __global const REAL* x,
+                         __global const REAL* dout, VEC (*sum)[TILE_STREAMS]) {
     long stream[TILE_STREAMS];
 #pragma unroll
     for (int j = 0; j < TILE_STREAMS; ++j) {
-        const int at = min(stream_block * TILE_STREAMS + j, streams - 1);
-        const int c = at / d.taps;
-        stream[j] = (group * d.channels + c) * d.x_channel + OFFSET(at - c * d.taps);
+        const int at = min(tile.first_stream + j, d->channels * d->taps - 1);
+        const int c = at / d->taps;
+        stream[j] = (tile.group * d->channels + c) * d->x_channel + offset[at - c * d->taps];
     }
     long row[TILE_CHANNELS];
 #pragma unroll
     for (int i = 0; i < TILE_CHANNELS; ++i)
-        row[i] = (group * d.filters + min(filter_block * TILE_CHANNELS + i, d.filters - 1)) * d.dout_channel;
-
-    VEC sum[TILE_CHANNELS][TILE_STREAMS];
-#pragma unroll
-    for (int i = 0; i < TILE_CHANNELS; ++i)
-#pragma unroll
-        for (int j = 0; j < TILE_STREAMS; ++j) sum[i][j] = (VEC)(0);
-    const int last = min(d.images, (chunk + 1) * d.images_each);
-    for (int n = chunk * d.images_each; n < last; ++n) {
-        __global const REAL* from_x = x + x_offset + n * d.x_image + get_local_id(0) * VW;
-        __global const REAL* from_dout = dout + dout_offset + n * d.dout_image + get_local_id(0) * VW;
-        for (int f = 0; f < d.flat; f += RUN) {
+        row[i] = (tile.group * d->filters + min(tile.first_filter + i, d->filters - 1)) * d->dout_channel;
+    const int last = min(d->images, (tile.chunk + 1) * d->images_each);
+    for (int n = tile.chunk * d->images_each; n < last; ++n) {
+        __global const REAL* from_x = x + n * d->x_image + get_local_id(0) * VW;
+        __global const REAL* from_dout = dout + n * d->dout_image + get_local_id(0) * VW;
+        for (int f = 0; f < d->flat; f += RUN) {
             VEC gradients[TILE_CHANNELS];
 #pragma unroll
             for (int i = 0; i < TILE_CHANNELS; ++i) gradients[i] = VLOAD(from_dout + row[i] + f);
@@ -105,17 +103,38 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void conv2d_tiled_ba
             }
         }
     }
+}
 
-    __global REAL* result = partials + partials_offset + chunk * d.partial + (long)group * d.filters * streams;
-    const int first_filter = filter_block * TILE_CHANNELS, first_stream = stream_block * TILE_STREAMS;
+__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void conv2d_tiled_backward_weights(
+    const struct Streams d, __global const REAL* restrict x, const long x_offset, __global const REAL* restrict dout,
+    const long dout_offset, __global REAL* restrict partials, const long partials_offset) {
+    const struct Tile tile = own_tile(&d);
+    const int streams = d.channels * d.taps;
+#if GROUP == 1
+    const int* offset = d.offset;
+#else
+    __local int offset[MAX_TAPS];
+    for (int t = get_local_id(0); t < d.taps; t += GROUP)
+        offset[t] = taps_offset(d.vertical, d.horizontal, d.taps_w, t);
+    barrier(CLK_LOCAL_MEM_FENCE);
+#endif
+    VEC sum[TILE_CHANNELS][TILE_STREAMS];
+#pragma unroll
+    for (int i = 0; i < TILE_CHANNELS; ++i)
+#pragma unroll
+        for (int j = 0; j < TILE_STREAMS; ++j) sum[i][j] = (VEC)(0);
+    sum_products(&d, tile, offset, x + x_offset, dout + dout_offset, sum);
+
+    __global REAL* result =
+        partials + partials_offset + tile.chunk * d.partial + (long)tile.group * d.filters * streams;
 #if GROUP == 1
 #pragma unroll
     for (int i = 0; i < TILE_CHANNELS; ++i)
 #pragma unroll
         for (int j = 0; j < TILE_STREAMS; ++j) {
             const REAL total = sum_lanes(sum[i][j]);
-            if (first_filter + i < d.filters && first_stream + j < streams)
-                result[(long)(first_filter + i) * streams + first_stream + j] = total;
+            if (tile.first_filter + i < d.filters && tile.first_stream + j < streams)
+                result[(long)(tile.first_filter + i) * streams + tile.first_stream + j] = total;
         }
 #else
     // Padded by one column, so that items that add up different rows access different banks.
@@ -129,7 +148,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void conv2d_tiled_ba
         REAL total = 0;
         for (int item = 0; item < GROUP; ++item) total += shared[k][item];
         const int i = k / TILE_STREAMS;
-        const int o = first_filter + i, at = first_stream + k - i * TILE_STREAMS;
+        const int o = tile.first_filter + i, at = tile.first_stream + k - i * TILE_STREAMS;
         if (o < d.filters && at < streams) result[(long)o * streams + at] = total;
     }
 #endif

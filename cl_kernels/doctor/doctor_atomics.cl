@@ -19,11 +19,11 @@ __kernel void doctor_counters(__global INTEGER* counters, const long offset) {
     ATOMIC(inc)(&c[0]);
     ATOMIC(add)(&c[1], id);
     ATOMIC(sub)(&c[2], 3);
-    INTEGER seen = ATOMIC(add)(&c[3], 0);
+    INTEGER expected = ATOMIC(add)(&c[3], 0);
     for (;;) {
-        const INTEGER before = ATOMIC(cmpxchg)(&c[3], seen, seen + 2 * id);
-        if (before == seen) break;
-        seen = before;
+        const INTEGER before = ATOMIC(cmpxchg)(&c[3], expected, expected + 2 * id);
+        if (before == expected) break;
+        expected = before;
     }
     ATOMIC(add)(&c[5], ATOMIC(xchg)(&c[4], id + 1));
 }

@@ -13,11 +13,12 @@
 //   STEP_OUT, STEPk  distance between columns: 0, 1, or a stride read from the layout
 //   STEP_ALSOk    the same for additional outputs, which BODY stores
 //   VECTORISE     a pragma for the loop over columns, or nothing
-//   INPUT_PARAMETERS, INPUT_ROWS, BODY, RESULT  generated from the expression (src/ops/engine/elementwise_source.cpp)
+//   INPUT_PARAMETERS, INPUT_ROWS, BODY, RESULT  generated from the expression (src/ops/engine/elementwise_source.cpp):
+//                 the inputs, pointers to their rows at `column`, the statements for element `i`, and its value
 //   REDUCED_PRECISION  defined if operands are f16 or bf16
 //   RANDOM        defined if there are random numbers among the inputs
-//   TILE, RANDOM_TILE  random numbers of TILE columns at a time are generated before they are used, so that each block
-//                 serves all its elements
+//   TILE, RANDOM_TILE  random numbers of TILE columns at a time, from column `from` on, are generated before they are
+//                 used, so that each block serves all its elements
 #ifndef SIMT
 #define D_TRUE (uchar) min(chunk, 1)
 #endif
@@ -36,22 +37,13 @@
 #include "division.clh"
 #endif
 
-#ifdef TILE
-#define TILES for (int from = 0; from < count; from += TILE)
-#define COLUMNS_OF_TILE const int n = min(TILE, count - from), to = from + n;
-#else
-#define TILES
-#define COLUMNS_OF_TILE const int from = 0, to = count;
-#define RANDOM_TILE
-#endif
-
 __kernel void elementwise(const struct Layout layout, const long rows, const long columns, const long rows_each,
                           const int chunk, __global OUT* restrict out_base, const long out_offset INPUT_PARAMETERS) {
 #ifdef SIMT
     // No loop: the sizes and strides needed to step to the next row would take all available scalar registers.
     const long column = get_global_id(0), row = get_global_id(1) + get_global_id(2) * (long)get_global_size(1);
     if (column >= columns || row >= rows) return;
-    START_ROWS
+    const struct RowCursor cursor = row_cursor(layout, row);
     __global OUT* out = out_base + out_offset + ROW_OFFSET(0);
     INPUT_ROWS
     const int i = 0;
@@ -59,21 +51,24 @@ __kernel void elementwise(const struct Layout layout, const long rows, const lon
 #else
     const long column = get_global_id(0) * (long)chunk;
     const int count = (int)min((long)chunk, columns - column);  // not positive past the end
-    const long row_end = min(rows, ((long)get_global_id(1) + 1) * rows_each);
-    long row = get_global_id(1) * rows_each;
-    START_ROWS
-    for (; row < row_end; ++row) {
+    const long begin = get_global_id(1) * rows_each, end = min(rows, begin + rows_each);
+    struct RowCursor cursor = row_cursor(layout, begin);
+    for (long row = begin; row < end; ++row, cursor = next_row(layout, cursor)) {
         __global OUT* out = out_base + out_offset + ROW_OFFSET(0);
         INPUT_ROWS
-        TILES {
-            COLUMNS_OF_TILE
+#ifdef TILE
+        for (int from = 0; from < count; from += TILE) {
+            const int tile_columns = min(TILE, count - from), to = from + tile_columns;
             RANDOM_TILE
+#else
+        {
+            const int from = 0, to = count;
+#endif
             VECTORISE
             for (int i = from; i < to; ++i) {
                 BODY out[i * STEP_OUT] = RESULT;
             }
         }
-        NEXT_ROW
     }
 #endif
 }

@@ -47,23 +47,22 @@ __kernel void elementwise_reduce(const struct Layout layout, const long rows, co
                                  const long chunk, const long splits, const long divisor, __global ACC* restrict parts,
                                  const long parts_offset INPUT_PARAMETERS) {
     const long column = get_global_id(0) * chunk, count = min(chunk, columns - column);
-    const long row_end = min(rows, ((long)get_global_id(1) + 1) * rows_each);
-    long row = get_global_id(1) * rows_each;
-    START_ROWS
-    for (; row < row_end; ++row) {
+    const long begin = get_global_id(1) * rows_each, end = min(rows, begin + rows_each);
+    struct RowCursor cursor = row_cursor(layout, begin);
+    for (long row = begin; row < end; ++row, cursor = next_row(layout, cursor)) {
         INPUT_ROWS
         VEC total = (VEC)(IDENTITY), low = (VEC)(0);
         for (long from = 0; from < count; from += BLOCK) {
             ACC elements[BLOCK];
-            const int n = (int)min((long)BLOCK, count - from);
+            const int tile_columns = (int)min((long)BLOCK, count - from);
             RANDOM_TILE
             VECTORISE
-            for (int k = 0; k < n; ++k) {
+            for (int k = 0; k < tile_columns; ++k) {
                 const long i = from + k;
                 BODY elements[k] = RESULT;
             }
-            const int padded = (n + LANES - 1) / LANES * LANES;
-            for (int k = n; k < padded; ++k) elements[k] = IDENTITY;
+            const int padded = (tile_columns + LANES - 1) / LANES * LANES;
+            for (int k = tile_columns; k < padded; ++k) elements[k] = IDENTITY;
             VEC a = (VEC)(IDENTITY), b = a, c = a, d = a;
             int k = 0;
             for (; k + 4 * LANES <= padded; k += 4 * LANES) {
@@ -80,7 +79,6 @@ __kernel void elementwise_reduce(const struct Layout layout, const long rows, co
         }
         const ACC sum = across(total);
         parts[parts_offset + row * splits + get_global_id(0)] = FINALIZE(WITH_ERRORS(sum, across(low)));
-        NEXT_ROW
     }
 }
 
@@ -95,7 +93,7 @@ __kernel void elementwise_reduce(const struct Layout layout, const long rows, co
     const int lanes = (int)get_local_size(0);
     const struct RowGroup group = row_group(lanes, 1);
     const long column = get_group_id(0) * chunk, count = min(chunk, columns - column), row = get_global_id(1);
-    START_ROWS
+    const struct RowCursor cursor = row_cursor(layout, row);
     INPUT_ROWS
     ACC total = IDENTITY, low = 0;
     long i = group.lane;

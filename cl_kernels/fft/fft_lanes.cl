@@ -20,6 +20,8 @@
 #include "fft_vectors.clh"
 #include "fft_real.clh"
 
+TRANSPOSITION(transpose_vectors, VEC, VW)
+
 struct FftLanes {
     long outer, lanes, in_outer, in_lane, in_step, out_outer, out_q, out_p, out_step, s, m;
     ulong radices;                               // radices of the passes, 4 bits each, the first lowest
@@ -34,9 +36,9 @@ NOINLINE void fft_load_rows(const int n, const REAL sign, __global const REAL* r
         VEC tile[VW];
 #pragma unroll
         for (int l = 0; l < VW; ++l) tile[l] = VLOAD(in + l * lane + 2 * e);
-        TRANSPOSE_TILE(VEC, VW, tile)
+        transpose_vectors(tile);
 #pragma unroll
-        for (int i = 0; i < VW / 2; ++i) STORE_COMPLEX(tile[2 * i], tile[2 * i + 1] * sign, e + i)
+        for (int i = 0; i < VW / 2; ++i) store_complex(tile[2 * i], tile[2 * i + 1] * sign, out, e + i);
     }
     for (; e < n; ++e)
         for (int l = 0; l < VW; ++l) {
@@ -59,8 +61,21 @@ NOINLINE void fft_load_any(const int n, const REAL sign, __global const REAL* re
 // Output offsets of the lanes, and the p of their factors.
 struct FftOutputs {
     long to[VW], p[VW];
-    int count, same_p, consecutive_p;  // same_p: all p are equal; neighbours: p are consecutive
+    int count, same_p, consecutive_p;  // same_p: all p are equal; consecutive_p: those of neighbouring lanes
 };
+
+static inline struct FftOutputs fft_outputs(const struct FftLanes* f, const long first) {
+    struct FftOutputs outputs;
+    outputs.count = (int)min((long)VW, f->lanes - first);
+    for (int l = 0; l < VW; ++l) {
+        const long lane = first + min(l, outputs.count - 1), p = lane / f->s;
+        outputs.p[l] = p;
+        outputs.to[l] = (lane - p * f->s) * f->out_q + p * f->out_p;
+    }
+    outputs.same_p = outputs.p[0] == outputs.p[VW - 1];
+    outputs.consecutive_p = outputs.count == VW && f->s == 1;
+    return outputs;
+}
 
 static inline VEC fft_factor(__global const REAL* from, const struct FftOutputs* outputs) {
     if (outputs->same_p) return (VEC)(from[outputs->p[0]]);
@@ -79,12 +94,11 @@ NOINLINE void fft_twiddle(const struct FftLanes* f, __global const REAL* restric
         __global const REAL* fine = segment;
         for (int k = first; k < min(first + f->block, f->n); ++k, fine += 2 * f->m) {
             VEC wr = fft_factor(fine, outputs), wi = fft_factor(fine + f->m, outputs);
-            COMPLEX_MULTIPLY(wr, wi, cr, ci)
-            __global REAL* at = out + (long)k * (2 * VW);
-            VEC re = VLOAD(at), im = VLOAD(at + VW);
-            COMPLEX_MULTIPLY(re, im, wr, wi)
-            VSTORE(re, at);
-            VSTORE(im, at + VW);
+            complex_multiply(&wr, &wi, cr, ci);
+            VEC re, im;
+            load_complex(out, k, &re, &im);
+            complex_multiply(&re, &im, wr, wi);
+            store_complex(re, im, out, k);
         }
     }
 }
@@ -92,7 +106,9 @@ NOINLINE void fft_twiddle(const struct FftLanes* f, __global const REAL* restric
 NOINLINE void fft_store_columns(const int n, const REAL scale, const REAL sign_scale, __global const REAL* restrict in,
                                 __global REAL* restrict out, const long step) {
     for (int k = 0; k < n; ++k) {
-        const VEC re = VLOAD(in + (long)k * (2 * VW)) * scale, im = VLOAD(in + (long)k * (2 * VW) + VW) * sign_scale;
+        VEC re, im;
+        load_complex(in, k, &re, &im);
+        re = re * scale, im = im * sign_scale;
         VSTORE(ZIP_LOW(re, im), out + k * step);
         VSTORE(ZIP_HIGH(re, im), out + k * step + VW);
     }
@@ -108,7 +124,7 @@ NOINLINE void fft_store_rows(const int n, const REAL scale, const REAL sign_scal
             tile[2 * i] = VLOAD(in + (long)(e + i) * (2 * VW)) * scale;
             tile[2 * i + 1] = VLOAD(in + (long)(e + i) * (2 * VW) + VW) * sign_scale;
         }
-        TRANSPOSE_TILE(VEC, VW, tile)
+        transpose_vectors(tile);
 #pragma unroll
         for (int l = 0; l < VW; ++l) VSTORE(tile[l], out + outputs->to[l] + 2 * e);
     }
@@ -131,23 +147,23 @@ NOINLINE void fft_store_any(const int n, const REAL scale, const REAL sign_scale
 // fft_real_pairs() for VW rows at once; for the backward direction the result is conjugated if `conj` is -1.
 NOINLINE void fft_lanes_real(const int h, const int direction, const REAL conj, __global const REAL* restrict in,
                              __global const REAL* restrict w, __global REAL* restrict out) {
-    const REAL scale = direction > 0 ? (REAL)0.5 : (REAL)1, rotated = direction > 0 ? scale : -scale,
-               sign = (REAL)direction;
+    const struct FftRealFactors factors = fft_real_factors(direction, 1);
+    const REAL sign = (REAL)direction;
     const VEC first_re = VLOAD(in), first_im = direction > 0 ? VLOAD(in + VW) : VLOAD(in + (long)h * (2 * VW));
     const VEC zero = 0;
     if (direction > 0) {
-        STORE_COMPLEX(first_re + first_im, zero, 0)
-        STORE_COMPLEX(first_re - first_im, zero, h)
+        store_complex(first_re + first_im, zero, out, 0);
+        store_complex(first_re - first_im, zero, out, h);
     } else {
-        STORE_COMPLEX(first_re + first_im, (first_re - first_im) * conj, 0)
+        store_complex(first_re + first_im, (first_re - first_im) * conj, out, 0);
     }
     for (int k = 1; k <= h / 2; ++k) {
         VEC ar, ai, br, bi;
-        LOAD_COMPLEX(ar, ai, k)
-        LOAD_COMPLEX(br, bi, h - k)
-        FFT_REAL_PAIR(VEC, ar, ai, br, bi, w[2 * k], w[2 * k + 1] * sign)
-        STORE_COMPLEX(br, direction > 0 ? bi : bi * conj, h - k)
-        STORE_COMPLEX(ar, direction > 0 ? ai : ai * conj, k)
+        load_complex(in, k, &ar, &ai);
+        load_complex(in, h - k, &br, &bi);
+        fft_real_pair_vector(&ar, &ai, &br, &bi, (VEC)(w[2 * k]), (VEC)(w[2 * k + 1] * sign), factors);
+        store_complex(br, direction > 0 ? bi : bi * conj, out, h - k);
+        store_complex(ar, direction > 0 ? ai : ai * conj, out, k);
     }
 }
 
@@ -157,16 +173,8 @@ NOINLINE void fft_lanes_unit(const struct FftLanes* f, const REAL sign, const RE
                              __global REAL* a, __global REAL* restrict out, const long first) {
     __global REAL* b = a + (long)(f->n + 1) * (2 * VW);
     const int loaded = f->real < 0 ? f->n + 1 : f->n, stored = f->real > 0 ? f->n + 1 : f->n;
-    struct FftOutputs outputs;
-    outputs.count = (int)min((long)VW, f->lanes - first);
-    for (int l = 0; l < VW; ++l) {
-        const long lane = first + min(l, outputs.count - 1), p = lane / f->s;
-        outputs.p[l] = p;
-        outputs.to[l] = (lane - p * f->s) * f->out_q + p * f->out_p;
-    }
+    const struct FftOutputs outputs = fft_outputs(f, first);
     const int all_lanes = outputs.count == VW;
-    outputs.same_p = outputs.p[0] == outputs.p[VW - 1];
-    outputs.consecutive_p = all_lanes && f->s == 1;
 
     in += first * f->in_lane;
     const int columns = all_lanes && f->in_lane == 2 && f->real == 0;
@@ -200,10 +208,10 @@ __kernel void fft_lanes(const struct FftLanes f, const REAL sign, const REAL sca
                         const long scratch_offset, __global REAL* restrict out, const long out_offset) {
     const long item = get_global_id(0), items = get_global_size(0);
     const long groups = (f.lanes + VW - 1) / VW, units = f.outer * groups;
-    const struct FftLanes own = f;
+    const struct FftLanes copy = f;
     for (long unit = item * units / items; unit < (item + 1) * units / items; ++unit) {
         const long o = unit / groups;
-        fft_lanes_unit(&own, sign, scale, x + x_offset + o * f.in_outer, w + w_offset, segment + segment_offset,
+        fft_lanes_unit(&copy, sign, scale, x + x_offset + o * f.in_outer, w + w_offset, segment + segment_offset,
                        circle + circle_offset, scratch + scratch_offset + item * 4 * VW * (f.n + 1),
                        out + out_offset + o * f.out_outer, (unit - o * groups) * VW);
     }

@@ -3,7 +3,7 @@
 //
 //   REAL    type of real and imaginary part; complex numbers are pairs
 //   VW      elements per vector in simd style, 1 in simt style
-//   way     1: from rows of h complex numbers to rows of h + 1; -1: back
+//   direction  1: from rows of h complex numbers to rows of h + 1; -1: back
 //   w       exp(-pi i k / h), complex
 //   scale   factor of the result
 //   PER_ITEM  elements per work-item, of h / 2 + 1

@@ -21,6 +21,8 @@
 
 #define DFT_VW PASTE(dft_, VW)
 
+TRANSPOSITION(transpose_vectors, VEC, VW)
+
 struct FftRows {
     long rows, in_row, out_row;  // strides in REALs
     ulong radices;               // radices of the passes, 4 bits each, the first lowest
@@ -36,10 +38,10 @@ NOINLINE void fft_rows_store(const int m, const REAL sign, const REAL scale, __g
         VEC re[VW], im[VW];
 #pragma unroll
         for (int i = 0; i < VW; ++i) re[i] = VLOAD(in + (long)(k + i) * (2 * VW));
-        TRANSPOSE_TILE(VEC, VW, re)
+        transpose_vectors(re);
 #pragma unroll
         for (int i = 0; i < VW; ++i) im[i] = VLOAD(in + (long)(k + i) * (2 * VW) + VW);
-        TRANSPOSE_TILE(VEC, VW, im)
+        transpose_vectors(im);
         DFT_VW(re, im);
 #pragma unroll
         for (int l = 0; l < VW; ++l) {
@@ -73,9 +75,9 @@ __kernel void fft_rows(const struct FftRows f, const REAL sign, const REAL scale
         __global const REAL* result =
             fft_passes(f.m, f.passes, f.radices, in, 2 * VW, sign, w + w_offset, table + table_offset, 1, a, b);
         if (f.real > 0) {
-            __global REAL* row_of = result == a ? b : a;
-            fft_rows_store(f.m, sign, 1, result, row_of);
-            fft_rows_real(f.n, f.real, scale, row_of, circle + circle_offset, to);
+            __global REAL* spectrum = result == a ? b : a;
+            fft_rows_store(f.m, sign, 1, result, spectrum);
+            fft_rows_real(f.n, f.real, scale, spectrum, circle + circle_offset, to);
         } else {
             fft_rows_store(f.m, sign, scale, result, to);
         }

@@ -17,70 +17,94 @@ struct Gather {
     long outer, taken, size, inner, each;
 };
 
-// Without %: clang turns a pair of / and % into a freeze instruction, which Oclgrind does not support.
-#define ELEMENT(e)                               \
-    const long e = get_global_id(0);             \
-    const long at = e / sizes.inner;             \
-    if (at >= sizes.outer * sizes.taken) return; \
-    const long o = at / sizes.taken, k = e - at * sizes.inner;
+static inline int is_in_range(const INDEX_TYPE index, const long size) { return index >= 0 && (long)index < size; }
 
-#define IN_RANGE(index) ((index) >= 0 && (long)(index) < sizes.size)
+#ifdef SIMD
+
+// Gathers the pairs [first, end), which have the same o, for inner == 1.
+static inline void gather_elements(__global const UNIT* from, const long size, const long first, const long end,
+                                   __global const INDEX_TYPE* indices, __global UNIT* out, const uint low,
+                                   const uint high) {
+    for (long pair = first; pair < end; ++pair) {
+        const INDEX_TYPE index = indices[pair];
+        const int in_range = is_in_range(index, size);
+        const UNIT value = from[in_range ? (long)index : 0];
+        out[pair] = in_range ? value : FILL_VALUE;
+    }
+}
+
+// The same for any inner axis: element k of a pair has an index of its own.
+static inline void gather_columns(__global const UNIT* from, const long size, const long inner, const long first,
+                                  const long end, __global const INDEX_TYPE* indices, __global UNIT* out,
+                                  const uint low, const uint high) {
+    for (long pair = first; pair < end; ++pair)
+        for (long k = 0; k < inner; ++k) {
+            const INDEX_TYPE index = indices[pair * inner + k];
+            const int in_range = is_in_range(index, size);
+            const UNIT value = from[(in_range ? (long)index : 0) * inner + k];
+            out[pair * inner + k] = in_range ? value : FILL_VALUE;
+        }
+}
 
 __kernel void gather(const struct Gather sizes, __global const UNIT* restrict x, const long x_offset,
                      __global const INDEX_TYPE* restrict indices, const long indices_offset,
                      __global UNIT* restrict out, const long out_offset, const uint low, const uint high) {
-#ifdef SIMD
-    long at = (long)get_global_id(0) * sizes.each;
-    const long end = min(sizes.outer * sizes.taken, at + sizes.each);
-    while (at < end) {
-        const long o = at / sizes.taken, stop = min(end, (o + 1) * sizes.taken);
+    long pair = (long)get_global_id(0) * sizes.each;
+    const long end = min(sizes.outer * sizes.taken, pair + sizes.each);
+    while (pair < end) {
+        const long o = pair / sizes.taken, stop = min(end, (o + 1) * sizes.taken);
         __global const UNIT* from = x + x_offset + o * sizes.size * sizes.inner;
-        if (sizes.inner == 1) {
-            for (; at < stop; ++at) {
-                const INDEX_TYPE index = indices[indices_offset + at];
-                const int in_range = IN_RANGE(index);
-                const UNIT value = from[in_range ? (long)index : 0];
-                out[out_offset + at] = in_range ? value : FILL_VALUE;
-            }
-            continue;
-        }
-        for (; at < stop; ++at)
-            for (long k = 0; k < sizes.inner; ++k) {
-                const INDEX_TYPE index = indices[indices_offset + at * sizes.inner + k];
-                const int in_range = IN_RANGE(index);
-                const UNIT value = from[(in_range ? (long)index : 0) * sizes.inner + k];
-                out[out_offset + at * sizes.inner + k] = in_range ? value : FILL_VALUE;
-            }
+        if (sizes.inner == 1)
+            gather_elements(from, sizes.size, pair, stop, indices + indices_offset, out + out_offset, low, high);
+        else
+            gather_columns(from, sizes.size, sizes.inner, pair, stop, indices + indices_offset, out + out_offset, low,
+                           high);
+        pair = stop;
     }
-#else
-    ELEMENT(e)
-    const INDEX_TYPE index = indices[indices_offset + e];
-    const int in_range = IN_RANGE(index);
-    const UNIT value = x[x_offset + (o * sizes.size + (in_range ? (long)index : 0)) * sizes.inner + k];
-    out[out_offset + e] = in_range ? value : FILL_VALUE;
-#endif
 }
 
 __kernel void gather_rows(const struct Gather sizes, __global const UNIT* restrict x, const long x_offset,
                           __global const INDEX_TYPE* restrict indices, const long indices_offset,
                           __global UNIT* restrict out, const long out_offset, const uint low, const uint high) {
-#ifdef SIMD
     const long first = (long)get_global_id(0) * sizes.each, end = min(sizes.taken, first + sizes.each);
-    for (long at = first; at < end; ++at) {
-        const INDEX_TYPE index = indices[indices_offset + at];
-        __global UNIT* to = out + out_offset + at * sizes.inner;
-        if (!IN_RANGE(index)) {
+    for (long i = first; i < end; ++i) {
+        const INDEX_TYPE index = indices[indices_offset + i];
+        __global UNIT* to = out + out_offset + i * sizes.inner;
+        if (!is_in_range(index, sizes.size)) {
             for (long k = 0; k < sizes.inner; ++k) to[k] = FILL_VALUE;
             continue;
         }
         __global const UNIT* from = x + x_offset + (long)index * sizes.inner;
         for (long k = 0; k < sizes.inner; ++k) to[k] = from[k];
     }
-#else
-    ELEMENT(e)
-    const INDEX_TYPE index = indices[indices_offset + at];
-    const int in_range = IN_RANGE(index);
-    const UNIT value = x[x_offset + (o + (in_range ? (long)index : 0)) * sizes.inner + k];
-    out[out_offset + e] = in_range ? value : FILL_VALUE;
-#endif
 }
+
+#else
+
+// Indices are split without %, since clang turns a pair of / and % into a freeze instruction, which Oclgrind does not
+// support.
+
+__kernel void gather(const struct Gather sizes, __global const UNIT* restrict x, const long x_offset,
+                     __global const INDEX_TYPE* restrict indices, const long indices_offset,
+                     __global UNIT* restrict out, const long out_offset, const uint low, const uint high) {
+    const long element = get_global_id(0), pair = element / sizes.inner, k = element - pair * sizes.inner;
+    if (pair >= sizes.outer * sizes.taken) return;
+    const long o = pair / sizes.taken;
+    const INDEX_TYPE index = indices[indices_offset + element];
+    const int in_range = is_in_range(index, sizes.size);
+    const UNIT value = x[x_offset + (o * sizes.size + (in_range ? (long)index : 0)) * sizes.inner + k];
+    out[out_offset + element] = in_range ? value : FILL_VALUE;
+}
+
+__kernel void gather_rows(const struct Gather sizes, __global const UNIT* restrict x, const long x_offset,
+                          __global const INDEX_TYPE* restrict indices, const long indices_offset,
+                          __global UNIT* restrict out, const long out_offset, const uint low, const uint high) {
+    const long element = get_global_id(0), i = element / sizes.inner, k = element - i * sizes.inner;
+    if (i >= sizes.taken) return;
+    const INDEX_TYPE index = indices[indices_offset + i];
+    const int in_range = is_in_range(index, sizes.size);
+    const UNIT value = x[x_offset + (in_range ? (long)index : 0) * sizes.inner + k];
+    out[out_offset + element] = in_range ? value : FILL_VALUE;
+}
+
+#endif

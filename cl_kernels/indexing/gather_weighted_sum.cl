@@ -19,24 +19,20 @@ struct GatherWeightedSum {
     long rows, length, k;
 };
 
-#if ROWS
-#define K ROWS
-#else
-#define K s.k
-#endif
-
 #define PARAMETERS                                                                                             \
     const struct GatherWeightedSum s, __global const REAL *restrict rows, const long rows_offset,              \
         __global const long *restrict indices, const long indices_offset, __global const REAL *restrict other, \
         const long other_offset, __global REAL *restrict out, const long out_offset
 #define ARGUMENTS s, rows, rows_offset, indices, indices_offset, other, other_offset, out, out_offset
-#define IN_RANGE(index) ((index) >= 0 && (index) < s.rows)
+
+static inline bool is_in_range(const long index, const long rows) { return index >= 0 && index < rows; }
 
 #ifdef SIMD
 
 #include "row.clh"
 
 NOINLINE void gather_weighted_sum_part(const size_t id0, PARAMETERS) {
+    const long K = ROWS ? ROWS : s.k;
     const long last = min(s.positions, ((long)id0 + 1) * s.each);
     for (long i = id0 * s.each; i < last; ++i) {
         __global const long* index = indices + indices_offset + i * K;
@@ -46,13 +42,14 @@ NOINLINE void gather_weighted_sum_part(const size_t id0, PARAMETERS) {
         for (; d + LANES <= s.length; d += LANES) {
             ROW_VEC sum = (ROW_VEC)(0);
             for (int k = 0; k < K; ++k)
-                if (IN_RANGE(index[k])) sum += weight[k] * ROW_LOAD(rows + rows_offset + index[k] * s.length + d);
+                if (is_in_range(index[k], s.rows))
+                    sum += weight[k] * ROW_LOAD(rows + rows_offset + index[k] * s.length + d);
             row_store(sum, to + d);
         }
         for (; d < s.length; ++d) {
             REAL sum = 0;
             for (int k = 0; k < K; ++k)
-                if (IN_RANGE(index[k])) sum += weight[k] * rows[rows_offset + index[k] * s.length + d];
+                if (is_in_range(index[k], s.rows)) sum += weight[k] * rows[rows_offset + index[k] * s.length + d];
             to[d] = sum;
         }
     }
@@ -61,13 +58,14 @@ NOINLINE void gather_weighted_sum_part(const size_t id0, PARAMETERS) {
 __kernel void gather_weighted_sum(PARAMETERS) { gather_weighted_sum_part(get_global_id(0), ARGUMENTS); }
 
 NOINLINE void gather_weighted_sum_backward_weights_part(const size_t id0, PARAMETERS) {
+    const long K = ROWS ? ROWS : s.k;
     const long last = min(s.positions, ((long)id0 + 1) * s.each);
     for (long i = id0 * s.each; i < last; ++i) {
         __global const REAL* g = other + other_offset + i * s.length;
         for (int k = 0; k < K; ++k) {
             const long at = i * K + k, index = indices[indices_offset + at];
             REAL sum = 0;
-            if (IN_RANGE(index)) {
+            if (is_in_range(index, s.rows)) {
                 __global const REAL* row = rows + rows_offset + index * s.length;
                 ROW_VEC sums = (ROW_VEC)(0);
                 long d = 0;
@@ -87,22 +85,25 @@ __kernel void gather_weighted_sum_backward_weights(PARAMETERS) {
 #else
 
 __kernel void gather_weighted_sum(PARAMETERS) {
+    const long K = ROWS ? ROWS : s.k;
     const long id = get_global_id(0), i = id / s.length, d = id - i * s.length;
     if (i >= s.positions) return;
     REAL sum = 0;
     for (int k = 0; k < K; ++k) {
         const long index = indices[indices_offset + i * K + k];
-        if (IN_RANGE(index)) sum += other[other_offset + i * K + k] * rows[rows_offset + index * s.length + d];
+        if (is_in_range(index, s.rows))
+            sum += other[other_offset + i * K + k] * rows[rows_offset + index * s.length + d];
     }
     out[out_offset + id] = sum;
 }
 
 __kernel void gather_weighted_sum_backward_weights(PARAMETERS) {
+    const long K = ROWS ? ROWS : s.k;
     const long id = get_global_id(0), i = id / K;
     if (i >= s.positions) return;
     const long index = indices[indices_offset + id];
     REAL sum = 0;
-    if (IN_RANGE(index))
+    if (is_in_range(index, s.rows))
         for (long d = 0; d < s.length; ++d)
             sum += other[other_offset + i * s.length + d] * rows[rows_offset + index * s.length + d];
     out[out_offset + id] = sum;

@@ -52,20 +52,20 @@ struct Scatter {
 __kernel void scatter(const struct Scatter sizes, __global const STORED* restrict x, const long x_offset,
                       __global const INDEX_TYPE* restrict indices, const long indices_offset,
                       __global OUTPUT* restrict out, const long out_offset) {
-    // Without %: clang turns a pair of / and % into a freeze instruction, which Oclgrind does not support.
 #ifdef SIMD
     const long first = (long)get_global_id(0) * sizes.each, end = min(sizes.rows, first + sizes.each);
     for (long row = first; row < end; ++row)
-        for (long i = 0; i < sizes.taken; ++i)
-#else
-    const long id = get_global_id(0);
-    const long row = id / sizes.taken, i = id - row * sizes.taken;
-    if (row < sizes.rows)
-#endif
-        {
-            const long at = row * sizes.taken + i;
-            out[out_offset + row * sizes.size + indices[indices_offset + at]] = x[x_offset + at];
+        for (long i = 0; i < sizes.taken; ++i) {
+            const long element = row * sizes.taken + i;
+            out[out_offset + row * sizes.size + indices[indices_offset + element]] = x[x_offset + element];
         }
+#else
+    // Without %: clang turns a pair of / and % into a freeze instruction, which Oclgrind does not support.
+    const long element = get_global_id(0);
+    const long row = element / sizes.taken;
+    if (row < sizes.rows)
+        out[out_offset + row * sizes.size + indices[indices_offset + element]] = x[x_offset + element];
+#endif
 }
 
 struct Along {
@@ -73,49 +73,76 @@ struct Along {
     long rows, owned, columns;
 };
 
-// The block of a work-item. Elements of other blocks are handled without a branch, which would be mispredicted often:
-// they leave element `low` of the own block unchanged.
-#define OWN_BLOCK                                                                                             \
-    const long low = (long)get_global_id(0) * sizes.owned, high = min(sizes.size, low + sizes.owned);         \
-    const long left = (long)get_global_id(1) * sizes.columns, right = min(sizes.inner, left + sizes.columns); \
-    const long top = (long)get_global_id(2) * sizes.rows, bottom = min(sizes.outer, top + sizes.rows);        \
-    if (low >= high) return;
+// The block of the table that a work-item owns.
+struct Block {
+    long low, high;    // elements of the axis
+    long left, right;  // inner columns
+    long top, bottom;  // outer rows
+};
+static inline struct Block own_block(const struct Along* sizes) {
+    struct Block block;
+    block.low = (long)get_global_id(0) * sizes->owned;
+    block.high = min(sizes->size, block.low + sizes->owned);
+    block.left = (long)get_global_id(1) * sizes->columns;
+    block.right = min(sizes->inner, block.left + sizes->columns);
+    block.top = (long)get_global_id(2) * sizes->rows;
+    block.bottom = min(sizes->outer, block.top + sizes->rows);
+    return block;
+}
 
-// Initialises each element of the table from `base`, or with 0, and then applies x in order.
-//   INITIAL, UPDATED   expressions of `initial`, the element of `base`; of `old`, that of the table, and `value` of x
-#define ALONG(TABLE, INITIAL, UPDATED)                                                     \
-    OWN_BLOCK                                                                              \
-    for (long o = top; o < bottom; ++o) {                                                  \
-        __global TABLE* table = tables + tables_offset + o * sizes.size * sizes.inner;     \
-        __global const STORED* before = base + base_offset + o * sizes.size * sizes.inner; \
-        for (long v = low; v < high; ++v)                                                  \
-            for (long k = left; k < right; ++k) {                                          \
-                const STORED initial = has_base ? before[v * sizes.inner + k] : (STORED)0; \
-                table[v * sizes.inner + k] = INITIAL;                                      \
-            }                                                                              \
-        for (long i = o * sizes.taken; i < (o + 1) * sizes.taken; ++i)                     \
-            for (long k = left; k < right; ++k) {                                          \
-                const long index = indices[indices_offset + i * sizes.inner + k];          \
-                const int is_own = (index >= low) & (index < high);                        \
-                const long at = (is_own ? index : low) * sizes.inner + k;                  \
-                const STORED value = x[x_offset + i * sizes.inner + k];                    \
-                const TABLE old = table[at];                                               \
-                table[at] = UPDATED;                                                       \
-            }                                                                              \
-    }
+// sum_along and write_along initialise each element of the block from `base`, or with 0, and then apply x in order.
+// Elements of other blocks are handled without a branch, which would be mispredicted often: they leave element `low` of
+// the own block unchanged.
 
 __kernel void sum_along(const struct Along sizes, __global const INDEX_TYPE* restrict indices,
                         const long indices_offset, __global const STORED* restrict x, const long x_offset,
                         __global REAL* restrict tables, const long tables_offset, __global const STORED* restrict base,
                         const long base_offset, const int has_base) {
-    ALONG(REAL, LOADED(initial), ADDED(old, is_own ? LOADED(value) : SUM_IDENTITY));
+    const struct Block block = own_block(&sizes);
+    if (block.low >= block.high) return;
+    for (long o = block.top; o < block.bottom; ++o) {
+        __global REAL* table = tables + tables_offset + o * sizes.size * sizes.inner;
+        __global const STORED* before = base + base_offset + o * sizes.size * sizes.inner;
+        for (long v = block.low; v < block.high; ++v)
+            for (long k = block.left; k < block.right; ++k) {
+                const STORED initial = has_base ? before[v * sizes.inner + k] : (STORED)0;
+                table[v * sizes.inner + k] = LOADED(initial);
+            }
+        for (long i = o * sizes.taken; i < (o + 1) * sizes.taken; ++i)
+            for (long k = block.left; k < block.right; ++k) {
+                const long index = indices[indices_offset + i * sizes.inner + k];
+                const int is_own = (index >= block.low) & (index < block.high);
+                const long at = (is_own ? index : block.low) * sizes.inner + k;
+                const STORED value = x[x_offset + i * sizes.inner + k];
+                table[at] = ADDED(table[at], is_own ? LOADED(value) : SUM_IDENTITY);
+            }
+    }
 }
 
 __kernel void write_along(const struct Along sizes, __global const INDEX_TYPE* restrict indices,
                           const long indices_offset, __global const STORED* restrict x, const long x_offset,
                           __global OUTPUT* restrict tables, const long tables_offset,
                           __global const STORED* restrict base, const long base_offset, const int has_base) {
-    ALONG(OUTPUT, initial, is_own ? value : old);
+    const struct Block block = own_block(&sizes);
+    if (block.low >= block.high) return;
+    for (long o = block.top; o < block.bottom; ++o) {
+        __global OUTPUT* table = tables + tables_offset + o * sizes.size * sizes.inner;
+        __global const STORED* before = base + base_offset + o * sizes.size * sizes.inner;
+        for (long v = block.low; v < block.high; ++v)
+            for (long k = block.left; k < block.right; ++k) {
+                const STORED initial = has_base ? before[v * sizes.inner + k] : (STORED)0;
+                table[v * sizes.inner + k] = initial;
+            }
+        for (long i = o * sizes.taken; i < (o + 1) * sizes.taken; ++i)
+            for (long k = block.left; k < block.right; ++k) {
+                const long index = indices[indices_offset + i * sizes.inner + k];
+                const int is_own = (index >= block.low) & (index < block.high);
+                const long at = (is_own ? index : block.low) * sizes.inner + k;
+                const STORED value = x[x_offset + i * sizes.inner + k];
+                const OUTPUT old = table[at];
+                table[at] = is_own ? value : old;
+            }
+    }
 }
 
 __kernel void along_numbers(const struct Along sizes, __global const INDEX_TYPE* restrict indices,
@@ -180,24 +207,28 @@ __kernel void fold_sorted(const long taken, const long count, __global const ulo
     *to = ROUNDED(total);
 }
 
-// Returns unless `at` is the last of `count` keys with its index. There are no work-items past the last valid key.
-#define LAST_KEY                              \
-    const long at = get_global_id(0);         \
-    if (at >= count) return;                  \
-    const ulong key = keys[keys_offset + at]; \
-    if (key == INVALID_KEY) return;           \
-    if (at + 1 < count && keys[keys_offset + at + 1] >> 32 == key >> 32) return;
+// True if `at` is the last of `count` keys with its index. There are no work-items past the last valid key.
+static inline bool is_last_of_index(__global const ulong* keys, const long at, const long count) {
+    if (at >= count) return false;
+    const ulong key = keys[at];
+    if (key == INVALID_KEY) return false;
+    return at + 1 >= count || keys[at + 1] >> 32 != key >> 32;
+}
 
 __kernel void write_sorted(const long count, __global const ulong* restrict keys, const long keys_offset,
                            __global const STORED* restrict x, const long x_offset, __global OUTPUT* restrict out,
                            const long out_offset) {
-    LAST_KEY
+    const long at = get_global_id(0);
+    if (!is_last_of_index(keys + keys_offset, at, count)) return;
+    const ulong key = keys[keys_offset + at];
     out[out_offset + (long)(key >> 32)] = x[x_offset + (long)(key & 0xffffffffu)];
 }
 
 __kernel void last_sorted(const long count, __global const ulong* restrict keys, const long keys_offset,
                           __global long* restrict out, const long out_offset) {
-    LAST_KEY
+    const long at = get_global_id(0);
+    if (!is_last_of_index(keys + keys_offset, at, count)) return;
+    const ulong key = keys[keys_offset + at];
     out[out_offset + (long)(key >> 32)] = (long)(key & 0xffffffffu);
 }
 
@@ -206,31 +237,41 @@ struct Owned {
     long owned, chunk;  // indices per work-item, rows per chunk
 };
 
-#define OWN_INDICES                                                                                    \
-    const long low = (long)get_global_id(0) * sizes.owned, high = min(sizes.size, low + sizes.owned);  \
-    const long from = (long)get_global_id(1) * sizes.chunk, to = min(sizes.count, from + sizes.chunk); \
-    if (low >= high) return;
+// The indices that a work-item owns, and the rows that it goes through.
+struct OwnRange {
+    long low, high;    // indices
+    long first, last;  // rows of its chunk; `last` is exclusive
+};
+static inline struct OwnRange own_range(const struct Owned* sizes) {
+    struct OwnRange own;
+    own.low = (long)get_global_id(0) * sizes->owned;
+    own.high = min(sizes->size, own.low + sizes->owned);
+    own.first = (long)get_global_id(1) * sizes->chunk;
+    own.last = min(sizes->count, own.first + sizes->chunk);
+    return own;
+}
 
 __kernel void sum_owned(const struct Owned sizes, __global const INDEX_TYPE* restrict indices,
                         const long indices_offset, __global const STORED* restrict x, const long x_offset,
                         __global REAL* restrict tables, const long tables_offset, __global const STORED* restrict base,
                         const long base_offset, const int has_base) {
-    OWN_INDICES
+    const struct OwnRange own = own_range(&sizes);
+    if (own.low >= own.high) return;
     __global REAL* table = tables + tables_offset + (long)get_global_id(1) * sizes.size * sizes.taken;
-    for (long e = low * sizes.taken; e < high * sizes.taken; ++e)
+    for (long e = own.low * sizes.taken; e < own.high * sizes.taken; ++e)
         table[e] = has_base ? LOADED(base[base_offset + e]) : (REAL)0;
     if (sizes.taken == 1)
-        for (long i = from; i < to; ++i) {
+        for (long i = own.first; i < own.last; ++i) {
             const long index = indices[indices_offset + i];
-            const int is_own = (index >= low) & (index < high);
-            const long at = is_own ? index : low;
+            const int is_own = (index >= own.low) & (index < own.high);
+            const long at = is_own ? index : own.low;
             const REAL value = LOADED(x[x_offset + i]);
             table[at] = ADDED(table[at], is_own ? value : SUM_IDENTITY);
         }
     else
-        for (long i = from; i < to; ++i) {
+        for (long i = own.first; i < own.last; ++i) {
             const long index = indices[indices_offset + i];
-            if ((index < low) | (index >= high)) continue;
+            if ((index < own.low) | (index >= own.high)) continue;
             __global const STORED* row = x + x_offset + i * sizes.taken;
             __global REAL* sum = table + index * sizes.taken;
             for (long j = 0; j < sizes.taken; ++j) sum[j] = ADDED(sum[j], LOADED(row[j]));
@@ -252,13 +293,14 @@ __kernel void add_tables(const long count, const long each, const long tables_co
 
 __kernel void last_owned(const struct Owned sizes, __global const INDEX_TYPE* restrict indices,
                          const long indices_offset, __global long* restrict out, const long out_offset) {
-    OWN_INDICES
-    for (long e = low; e < high; ++e) out[out_offset + e] = -1;
+    const struct OwnRange own = own_range(&sizes);
+    if (own.low >= own.high) return;
+    for (long e = own.low; e < own.high; ++e) out[out_offset + e] = -1;
     long first = -1;  // value at `low`
-    for (long i = from; i < to; ++i) {
+    for (long i = own.first; i < own.last; ++i) {
         const long index = indices[indices_offset + i];
-        const int is_own = (index >= low) & (index < high);
-        first = index == low ? i : first;
-        out[out_offset + (is_own ? index : low)] = is_own ? i : first;
+        const int is_own = (index >= own.low) & (index < own.high);
+        first = index == own.low ? i : first;
+        out[out_offset + (is_own ? index : own.low)] = is_own ? i : first;
     }
 }

@@ -40,7 +40,7 @@ ROW_GROUP_COMBINE(group_sum, REAL, ADDED)
 
 // The label is compared in its own type (driver workaround): some drivers compare an int extended to long with a
 // constant incorrectly (extended_constant_compare).
-#define VALID(label) ((label) >= 0 && (label) < C)
+static inline bool is_class(const LABEL label, const long C) { return label >= 0 && label < C; }
 
 static inline REAL loss_of(const REAL log_sum, const REAL label_score, const REAL mean, const REAL smoothing) {
     const REAL loss = log_sum - label_score;
@@ -64,8 +64,11 @@ static inline REAL loss_of(const REAL log_sum, const REAL label_score, const REA
     x_base, x_offset, labels_base, labels_offset, statistics_base, statistics_offset, g, g_offset, divisor, \
         divisor_offset, dx_base, dx_offset
 
-// per_row: each row has its own gradient; otherwise there is one gradient and a divisor.
-#define ROW_GRADIENT(row) (per_row ? g[g_offset + (row)] : g[g_offset] / divisor[divisor_offset])
+// Gradient of the loss of a row. per_row: each row has its own; otherwise there is one gradient and a divisor.
+static inline REAL gradient_of_row(const long row, const int per_row, __global const REAL* g,
+                                   __global const REAL* divisor) {
+    return per_row ? g[row] : g[0] / divisor[0];
+}
 
 #ifdef SIMD
 
@@ -111,7 +114,7 @@ NOINLINE void cross_entropy_part(const size_t id0, const long N, const long C, c
                                  const long each, FORWARD_BUFFERS) {
     const long last = min(N, ((long)id0 + 1) * each);
     long row = id0 * each;
-    // As long as whole vectors are readable.
+    // LANES rows at a time, as long as whole vectors are readable.
     for (; C <= MAX_CLASSES && row + LANES <= last && (row + LANES - 1) * C + (C + LANES - 1) / LANES * LANES <= N * C;
          row += LANES) {
         __global const REAL* x = x_base + x_offset + row * C;
@@ -121,7 +124,7 @@ NOINLINE void cross_entropy_part(const size_t id0, const long N, const long C, c
         statistics_of_rows(x, (int)C, smoothing, statistics, means);
         for (int r = 0; r < LANES; ++r) {
             const LABEL label = labels[r];
-            const bool is_counted = label != ignore && VALID(label);
+            const bool is_counted = label != ignore && is_class(label, C);
             const REAL loss = loss_of(statistics[2 * r + 1], x[r * C + (is_counted ? label : 0)] - statistics[2 * r],
                                       smoothing > 0 ? means[r] : 0, smoothing);
             losses[losses_offset + row + r] = is_counted ? loss : label == ignore ? 0 : NAN;
@@ -133,7 +136,7 @@ NOINLINE void cross_entropy_part(const size_t id0, const long N, const long C, c
         const LABEL label = labels_base[labels_offset + row];
         const long room = (N - row) * C;
         REAL loss = label == ignore ? 0 : NAN, m = 0, log_sum = 0;
-        if (label != ignore && VALID(label)) {
+        if (label != ignore && is_class(label, C)) {
             m = row_max(x, C, room);
             log_sum = d_log(row_sum_exp(x, x, C, m, room));
             const REAL mean = smoothing > 0 ? row_sum_differences(x, x, C, m, room) / (REAL)C : 0;
@@ -160,7 +163,7 @@ NOINLINE void cross_entropy_backward_part(const size_t id0, const long N, const 
         const REAL m = statistics_base[statistics_offset + 2 * row],
                    log_sum = statistics_base[statistics_offset + 2 * row + 1];
         const LABEL label = labels_base[labels_offset + row];
-        if (label == ignore || !VALID(label)) {
+        if (label == ignore || !is_class(label, C)) {
             const REAL value = label == ignore ? 0 : NAN;
             for (long c = 0; c < C; ++c) dx[c] = value;
             continue;
@@ -204,7 +207,7 @@ __kernel void cross_entropy(const long N, const long C, const long ignore, const
     if (group.lane != 0 || group.row >= N) return;
     const REAL log_sum = d_log(sum);
     REAL loss = label == ignore ? 0 : NAN;
-    if (label != ignore && VALID(label)) loss = loss_of(log_sum, x[label] - m, mean, smoothing);
+    if (label != ignore && is_class(label, C)) loss = loss_of(log_sum, x[label] - m, mean, smoothing);
     losses[losses_offset + row] = loss;
     statistics_base[statistics_offset + 2 * row] = m;
     statistics_base[statistics_offset + 2 * row + 1] = log_sum;
@@ -221,8 +224,9 @@ __kernel void cross_entropy_backward(const long N, const long C, const long igno
     const REAL m = statistics_base[statistics_offset + 2 * row],
                log_sum = statistics_base[statistics_offset + 2 * row + 1];
     const LABEL label = labels_base[labels_offset + row];
-    const bool is_counted = label != ignore && VALID(label);
-    const REAL scale = is_counted ? ROW_GRADIENT(row) : 0, base = smoothing / (REAL)C;
+    const bool is_counted = label != ignore && is_class(label, C);
+    const REAL scale = is_counted ? gradient_of_row(row, per_row, g + g_offset, divisor + divisor_offset) : 0,
+               base = smoothing / (REAL)C;
     for (long c = group.lane; c < C; c += lanes) {
         const REAL target = base + (c == label ? 1 - smoothing : 0);
         const REAL value = scale * (d_exp((x[c] - m) - log_sum) - target);

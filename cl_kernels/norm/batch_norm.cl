@@ -132,7 +132,7 @@ static inline void merge_statistics(const long c, const struct Sizes sizes, cons
         const long more = min(sizes.chunk, sizes.positions - split * sizes.chunk);
         __global const REAL* parts = parts_base + parts_offset + 2 * (split * sizes.columns + c * width);
         for (long l = 0; l < width; ++l) {
-            MERGE_STATISTICS(REAL, count, mean, squares, more, parts[2 * l], parts[2 * l + 1])
+            merge_moments(&mean, &squares, count, parts[2 * l], parts[2 * l + 1], more);
             count += more;
         }
     }
@@ -189,9 +189,29 @@ __kernel void batch_norm(const struct Sizes sizes, ITEM_PARAMETER, const long ch
                          const long y_offset) {
     __global const REAL* x = x_base + x_offset;
     __global REAL* y = y_base + y_offset;
-    OVER_ELEMENTS(const REAL mean = means[means_offset + c];
-                  const REAL factor = scales[scales_offset + c] * (affine & 1 ? weights[weights_offset + c] : 1);
-                  const REAL bias = affine & 2 ? biases[biases_offset + c] : 0, y, NORMALISED)
+#ifdef SIMT
+    const struct RowGroup group = row_group(lanes, 1);
+    if (group.row >= sizes.N * sizes.C) return;
+    const long first = get_group_id(1) * chunk, end = min(sizes.L, first + chunk), start = group.row * sizes.L;
+    const struct Normalisation channel = normalisation_of(group.row % sizes.C, NORMALISATION_ARGUMENTS);
+    for (long i = first + group.lane; i < end; i += lanes) y[start + i] = NORMALISED(x[start + i], channel);
+#else
+    const struct Rows own = own_rows(sizes, each, chunk);
+    long c = own.first % sizes.C;
+    for (long row = own.first; row < own.last; ++row) {
+        const long start = row * own.length;
+        if (sizes.L == 1) {
+            for (long i = own.begin; i < own.end; ++i) {
+                const struct Normalisation channel = normalisation_of(i, NORMALISATION_ARGUMENTS);
+                y[start + i] = NORMALISED(x[start + i], channel);
+            }
+            continue;
+        }
+        const struct Normalisation channel = normalisation_of(c, NORMALISATION_ARGUMENTS);
+        normalise_row(x, y, start, own.begin, own.end, own.rows * own.length, channel);
+        c = c + 1 < sizes.C ? c + 1 : 0;
+    }
+#endif
 }
 
 // of_batch: mean and scale depend on x; otherwise the sums are not read.
@@ -209,11 +229,30 @@ __kernel void batch_norm_backward_input(const struct Sizes sizes, ITEM_PARAMETER
     __global const REAL* g = g_base + g_offset;
     __global REAL* dx = dx_base + dx_offset;
     const REAL share = of_batch ? 1 / (REAL)(sizes.N * sizes.L) : 0;
-    OVER_ELEMENTS(const REAL mean = means[means_offset + c]; const REAL scale = scales[scales_offset + c];
-                  const REAL factor = scale * (affine & 1 ? weights[weights_offset + c] : 1);
-                  const REAL shift = of_batch ? bias_gradient[bias_gradient_offset + c] * share : 0;
-                  const REAL slope = of_batch ? weight_gradient[weight_gradient_offset + c] * scale * share : 0, dx,
-                  GRADIENT)
+#ifdef SIMT
+    const struct RowGroup group = row_group(lanes, 1);
+    if (group.row >= sizes.N * sizes.C) return;
+    const long first = get_group_id(1) * chunk, end = min(sizes.L, first + chunk), start = group.row * sizes.L;
+    const struct Gradient channel = gradient_of(group.row % sizes.C, GRADIENT_ARGUMENTS);
+    for (long i = first + group.lane; i < end; i += lanes)
+        dx[start + i] = GRADIENT(x[start + i], g[start + i], channel);
+#else
+    const struct Rows own = own_rows(sizes, each, chunk);
+    long c = own.first % sizes.C;
+    for (long row = own.first; row < own.last; ++row) {
+        const long start = row * own.length;
+        if (sizes.L == 1) {
+            for (long i = own.begin; i < own.end; ++i) {
+                const struct Gradient channel = gradient_of(i, GRADIENT_ARGUMENTS);
+                dx[start + i] = GRADIENT(x[start + i], g[start + i], channel);
+            }
+            continue;
+        }
+        const struct Gradient channel = gradient_of(c, GRADIENT_ARGUMENTS);
+        gradient_row(x, g, dx, start, own.begin, own.end, own.rows * own.length, channel);
+        c = c + 1 < sizes.C ? c + 1 : 0;
+    }
+#endif
 }
 
 // ---- whole: columns are channels, and there is one chunk. `parts` passes the sums from the first pass to the second
@@ -234,22 +273,16 @@ __kernel void batch_norm_backward_input(const struct Sizes sizes, ITEM_PARAMETER
         const long weights_offset, __global REAL *restrict weight_gradient, const long weight_gradient_offset,        \
         __global REAL *restrict bias_gradient, const long bias_gradient_offset, __global REAL *restrict dx_base,      \
         const long dx_offset, __global REAL *restrict parts, const long parts_offset
+#define BACKWARD_ARGUMENTS                                                                                          \
+    flags, x_base, x_offset, g_base, g_offset, means, means_offset, scales, scales_offset, weights, weights_offset, \
+        weight_gradient, weight_gradient_offset, bias_gradient, bias_gradient_offset, dx_base, dx_offset, parts,    \
+        parts_offset
 
 #define FORWARD_PARAMETERS                                                                                      \
     const int affine, __global const REAL *restrict x_base, const long x_offset,                                \
         __global const REAL *restrict weights, const long weights_offset, __global const REAL *restrict biases, \
         const long biases_offset, __global REAL *restrict y_base, const long y_offset
 #define FORWARD_ARGUMENTS affine, x_base, x_offset, weights, weights_offset, biases, biases_offset, y_base, y_offset
-
-#ifdef EPILOGUE
-#define EPILOGUE_HERE const struct Epilogue epilogue = EPILOGUE_OF_PARAMETERS;
-#define WITH_EPILOGUE(value, c, at) with_epilogue(epilogue, value, c, at)
-#define FINISHED_VECTOR(value, c, at) with_epilogue_vector(epilogue, value, c, at)
-#else
-#define EPILOGUE_HERE
-#define WITH_EPILOGUE(value, c, at) (value)
-#define FINISHED_VECTOR(value, c, at) (value)
-#endif
 
 #ifndef SIMT
 
@@ -282,13 +315,14 @@ NOINLINE void batch_norm_backward_channels(const size_t id, const struct Sizes s
     const REAL share = flags & 2 ? 1 / (REAL)(sizes.N * sizes.L) : 0;
     for (long n = 0; n < sizes.N; ++n)
         for (long c = first; c < last; ++c) {
-            const REAL mean = means[means_offset + c], scale = scales[scales_offset + c],
-                       factor = scale * (flags & 1 ? weights[weights_offset + c] : 1);
-            const REAL shift = bias_gradient[bias_gradient_offset + c] * share,
-                       slope = weight_gradient[weight_gradient_offset + c] * scale * share;
-            const long start = (n * sizes.C + c) * sizes.L, end = sizes.L;
-            long i = 0;
-            REST_OF_ROW(dx, GRADIENT(SCALAR), GRADIENT(VECTOR), sizes.N * sizes.C * sizes.L)
+            struct Gradient channel;
+            const REAL scale = scales[scales_offset + c];
+            channel.mean = means[means_offset + c];
+            channel.factor = scale * (flags & 1 ? weights[weights_offset + c] : 1);
+            channel.shift = bias_gradient[bias_gradient_offset + c] * share;
+            channel.slope = weight_gradient[weight_gradient_offset + c] * scale * share;
+            const long start = (n * sizes.C + c) * sizes.L;
+            gradient_row(x, g, dx, start, 0, sizes.L, sizes.N * sizes.C * sizes.L, channel);
         }
 #endif
 }
@@ -301,16 +335,18 @@ NOINLINE void batch_norm_channels(const size_t id, const struct Sizes sizes, FOR
     const long first = id * sizes.channels, last = min(sizes.C, first + sizes.channels);
     __global const REAL* x = x_base + x_offset;
     __global REAL* y = y_base + y_offset;
-    EPILOGUE_HERE
+#ifdef EPILOGUE
+    const struct Epilogue epilogue = EPILOGUE_OF_PARAMETERS;
+#endif
     for (long n = 0; n < sizes.N; ++n)
         for (long c = first; c < last; ++c) {
-            const REAL mean = means[means_offset + c],
-                       factor = scales[scales_offset + c] * (affine & 1 ? weights[weights_offset + c] : 1);
-            const REAL bias = affine & 2 ? biases[biases_offset + c] : 0;
-            const long start = (n * sizes.C + c) * sizes.L, end = sizes.L;
-            long i = 0;
-            REST_OF_ROW(y, WITH_EPILOGUE(NORMALISED(SCALAR), c, start + i),
-                        FINISHED_VECTOR(NORMALISED(VECTOR), c, start + i), sizes.N * sizes.C * sizes.L)
+            const struct Normalisation channel = normalisation_of(c, NORMALISATION_ARGUMENTS);
+            const long start = (n * sizes.C + c) * sizes.L, room = sizes.N * sizes.C * sizes.L;
+#ifdef EPILOGUE
+            normalise_row_with_epilogue(x, y, start, 0, sizes.L, room, channel, epilogue, c);
+#else
+            normalise_row(x, y, start, 0, sizes.L, room, channel);
+#endif
         }
 }
 
@@ -324,10 +360,7 @@ __kernel void batch_norm_whole(const struct Sizes sizes, FORWARD_PARAMETERS,
 
 // global (ceil(C / wide)) or (column blocks)
 __kernel void batch_norm_backward_whole(const struct Sizes sizes, BACKWARD_PARAMETERS) {
-    batch_norm_backward_channels(get_global_id(0), sizes, flags, x_base, x_offset, g_base, g_offset, means,
-                                 means_offset, scales, scales_offset, weights, weights_offset, weight_gradient,
-                                 weight_gradient_offset, bias_gradient, bias_gradient_offset, dx_base, dx_offset, parts,
-                                 parts_offset);
+    batch_norm_backward_channels(get_global_id(0), sizes, BACKWARD_ARGUMENTS);
 }
 
 #else
@@ -351,13 +384,27 @@ __kernel void batch_norm_whole(const struct Sizes sizes, const int lanes, const 
     REAL mean, squares;
     group_statistics(sizes, group, shared, x, &mean, &squares);
     if (group.row >= sizes.C) return;
-    const long column = group.row, first = 0, end = sizes.positions;
-    const REAL factor =
-        d_rsqrt(squares / (REAL)sizes.positions + epsilon) * (affine & 1 ? weights[weights_offset + column] : 1);
-    const REAL bias = affine & 2 ? biases[biases_offset + column] : 0;
-    if (group.lane == 0) finish_statistics(column, mean, squares, sizes.positions, STATISTICS_ARGUMENTS);
-    EPILOGUE_HERE
-    OVER_POSITIONS(y[at] = WITH_EPILOGUE((x[at] - mean) * factor + bias, column, at))
+    const long c = group.row;
+    struct Normalisation channel;
+    channel.mean = mean;
+    channel.factor =
+        d_rsqrt(squares / (REAL)sizes.positions + epsilon) * (affine & 1 ? weights[weights_offset + c] : 1);
+    channel.bias = affine & 2 ? biases[biases_offset + c] : 0;
+    if (group.lane == 0) finish_statistics(c, mean, squares, sizes.positions, STATISTICS_ARGUMENTS);
+#ifdef EPILOGUE
+    const struct Epilogue epilogue = EPILOGUE_OF_PARAMETERS;
+#endif
+    const struct Column column = column_of(sizes, c, lanes);
+    for (struct Position p = position_of(column, group.lane); p.position < sizes.positions;
+         p = next_position(column, p, lanes)) {
+        const long at = index_in_x(sizes, column, p);
+        const REAL value = NORMALISED(x[at], channel);
+#ifdef EPILOGUE
+        y[at] = with_epilogue(epilogue, value, c, at);
+#else
+        y[at] = value;
+#endif
+    }
 }
 
 __kernel void batch_norm_backward_whole(const struct Sizes sizes, const int lanes, const int lane_stride,
@@ -366,20 +413,28 @@ __kernel void batch_norm_backward_whole(const struct Sizes sizes, const int lane
     __global const REAL* g = g_base + g_offset;
     __global REAL* dx = dx_base + dx_offset;
     const struct RowGroup group = row_group(lanes, lane_stride);
-    const long column = min(group.row, sizes.C - 1), first = 0, end = sizes.positions;
+    const long c = min(group.row, sizes.C - 1);
     REAL sum, products;
-    group_gradient_sums(sizes, group, shared, x, g, means[means_offset + column], &sum, &products);
+    group_gradient_sums(sizes, group, shared, x, g, means[means_offset + c], &sum, &products);
     if (group.row >= sizes.C) return;
-    const REAL scale = scales[scales_offset + column], mean = means[means_offset + column];
+    const REAL scale = scales[scales_offset + c];
     if (group.lane == 0) {
-        bias_gradient[bias_gradient_offset + column] = sum;
-        weight_gradient[weight_gradient_offset + column] = products * scale;
+        bias_gradient[bias_gradient_offset + c] = sum;
+        weight_gradient[weight_gradient_offset + c] = products * scale;
     }
     if ((flags & 4) == 0) return;
     const REAL share = flags & 2 ? 1 / (REAL)(sizes.N * sizes.L) : 0;
-    const REAL factor = scale * (flags & 1 ? weights[weights_offset + column] : 1), shift = sum * share,
-               slope = products * scale * scale * share;
-    OVER_POSITIONS(dx[at] = factor * (g[at] - shift - (x[at] - mean) * slope))
+    struct Gradient channel;
+    channel.mean = means[means_offset + c];
+    channel.factor = scale * (flags & 1 ? weights[weights_offset + c] : 1);
+    channel.shift = sum * share;
+    channel.slope = products * scale * scale * share;
+    const struct Column column = column_of(sizes, c, lanes);
+    for (struct Position p = position_of(column, group.lane); p.position < sizes.positions;
+         p = next_position(column, p, lanes)) {
+        const long at = index_in_x(sizes, column, p);
+        dx[at] = GRADIENT(x[at], g[at], channel);
+    }
 }
 
 #endif

@@ -35,7 +35,7 @@
         const long means_offset, __global REAL *restrict rstds, const long rstds_offset
 #define OWN_ARGUMENTS epsilon, weight, weight_offset, bias, bias_offset, means, means_offset, rstds, rstds_offset
 
-// Parameters of layer_norm_backward, and its pointers for one row.
+// Parameters of layer_norm_backward.
 #define BACKWARD_PARAMETERS                                                                                \
     __global const REAL *restrict x_base, const long x_offset, __global const REAL *restrict g_base,       \
         const long g_offset, __global const REAL *restrict weight_base, const long weight_offset,          \
@@ -44,13 +44,7 @@
 #define BACKWARD_ARGUMENTS                                                                                             \
     x_base, x_offset, g_base, g_offset, weight_base, weight_offset, means, means_offset, rstds, rstds_offset, dx_base, \
         dx_offset
-#define BACKWARD_ROW                                           \
-    __global const REAL* x = x_base + x_offset + row * n;      \
-    __global const REAL* g = g_base + g_offset + row * n;      \
-    __global const REAL* weight = weight_base + weight_offset; \
-    __global REAL* dx = dx_base + dx_offset + row * n;         \
-    const REAL mean = means[means_offset + row], rstd = rstds[rstds_offset + row];
-// Parameters of layer_norm_columns (dweight and dbias, partial sums over blocks of rows), and its pointers for one row.
+// Parameters of layer_norm_columns (dweight and dbias, partial sums over blocks of rows).
 #define COLUMNS_PARAMETERS                                                                             \
     __global const REAL *restrict x_base, const long x_offset, __global const REAL *restrict g_base,   \
         const long g_offset, __global const REAL *restrict means, const long means_offset,             \
@@ -59,15 +53,18 @@
 #define COLUMNS_ARGUMENTS                                                                                          \
     x_base, x_offset, g_base, g_offset, means, means_offset, rstds, rstds_offset, weights, weights_offset, biases, \
         biases_offset
-#define COLUMNS_ROW                                       \
-    __global const REAL* x = x_base + x_offset + row * n; \
-    __global const REAL* g = g_base + g_offset + row * n; \
-    const REAL mean = means[means_offset + row], rstd = rstds[rstds_offset + row];
 
 #ifdef SIMD
 
 #include "row.clh"
+struct RowState {
+    REAL mean, rstd;
+    __global const REAL *weight, *bias;
+};
+#define ROW_RESULT(READ, c) \
+    BIASED(WEIGHTED((READ(row.x + (c)) - state.mean) * state.rstd, READ(state.weight + (c))), READ(state.bias + (c)))
 #include "row_program.clh"
+
 #define FIRST(v, w, m) (v)
 #define PRODUCT(v, w, m) ((v) * (w))
 #define SQUARED_DEVIATION(v, w, m) (((v) - (m)) * ((v) - (m)))
@@ -75,22 +72,26 @@ ROW_SUM(row_sum, FIRST)
 ROW_SUM(row_dot, PRODUCT)
 ROW_SUM(row_squares, SQUARED_DEVIATION)
 
-NOINLINE void layer_norm_part(const size_t id0, OWN_PARAMETERS, ROW_PARAMETERS) {
-    weight += weight_offset;
-    bias += bias_offset;
-    EACH_ROW {
-        ROW_POINTERS
+// Moments of a row.
+static inline struct RowState row_moments(const struct Row row, const long n, OWN_PARAMETERS) {
 #if RMS
-        const REAL mean = 0;
+    const REAL mean = 0;
 #else
-        const REAL mean = row_sum(x, x, n, 0, room) / (REAL)n;
+    const REAL mean = row_sum(row.x, row.x, n, 0, row.readable) / (REAL)n;
 #endif
-        const REAL rstd = 1 / sqrt(row_squares(x, x, n, mean, room) / (REAL)n + epsilon);
-        means[means_offset + row] = mean;
-        rstds[rstds_offset + row] = rstd;
-        PUT_ROW(BIASED(WEIGHTED((ROW_LOAD(x + c) - mean) * rstd, ROW_LOAD(weight + c)), ROW_LOAD(bias + c)),
-                BIASED(WEIGHTED((x[c] - mean) * rstd, weight[c]), bias[c]))
-        NEXT_ROW
+    const REAL rstd = 1 / sqrt(row_squares(row.x, row.x, n, mean, row.readable) / (REAL)n + epsilon);
+    means[means_offset + row.number] = mean;
+    rstds[rstds_offset + row.number] = rstd;
+    const struct RowState state = {mean, rstd, weight + weight_offset, bias + bias_offset};
+    return state;
+}
+
+NOINLINE void layer_norm_part(const size_t id0, OWN_PARAMETERS, ROW_PARAMETERS) {
+    struct Row row = first_row(id0, ROW_ARGUMENTS);
+    for (; row.number < row.end; row = following_row(row, ROW_ARGUMENTS)) {
+        row = read_row(row, ROW_ARGUMENTS);
+        // Weight and bias may end with the row.
+        write_row(row, row_moments(row, n, OWN_ARGUMENTS), n, ROW_ARGUMENTS);
     }
 }
 
@@ -98,52 +99,46 @@ __kernel void layer_norm(OWN_PARAMETERS, ROW_PARAMETERS) {
     layer_norm_part(get_global_id(0), OWN_ARGUMENTS, ROW_ARGUMENTS);
 }
 
-// Sums over a row of w and of w h (before the factor rstd); m is the row's mean.
 #if WEIGHT
-#define ROW_OF_SUMS(NAME, TERM)                                                                                        \
-    static inline REAL NAME(__global const REAL* g, __global const REAL* weight, __global const REAL* x, const long n, \
-                            const REAL m) {                                                                            \
-        ROW_VEC a = (ROW_VEC)(0), b = a;                                                                               \
-        long i = 0;                                                                                                    \
-        for (; i + 2 * LANES <= n; i += 2 * LANES) {                                                                   \
-            a += TERM(ROW_LOAD(g + i) * ROW_LOAD(weight + i), ROW_LOAD(x + i), m);                                     \
-            b += TERM(ROW_LOAD(g + i + LANES) * ROW_LOAD(weight + i + LANES), ROW_LOAD(x + i + LANES), m);             \
-        }                                                                                                              \
-        REAL sum = row_sum_of(a + b);                                                                                  \
-        for (; i < n; ++i) sum += TERM(g[i] * weight[i], x[i], m);                                                     \
-        return sum;                                                                                                    \
-    }
+#define READ_WEIGHTED(READ, g, weight, c) (READ((g) + (c)) * READ((weight) + (c)))
 #else
-#define ROW_OF_SUMS(NAME, TERM)                                                                                        \
+#define READ_WEIGHTED(READ, g, weight, c) READ((g) + (c))
+#endif
+
+// Defines REAL NAME(g, weight, x, n, m): the sum over a row of TERM(w, x, m), with w = g weight and the row's mean m.
+#define ROW_SUM_WEIGHTED(NAME, TERM)                                                                                   \
     static inline REAL NAME(__global const REAL* g, __global const REAL* weight, __global const REAL* x, const long n, \
                             const REAL m) {                                                                            \
         ROW_VEC a = (ROW_VEC)(0), b = a;                                                                               \
         long i = 0;                                                                                                    \
         for (; i + 2 * LANES <= n; i += 2 * LANES) {                                                                   \
-            a += TERM(ROW_LOAD(g + i), ROW_LOAD(x + i), m);                                                            \
-            b += TERM(ROW_LOAD(g + i + LANES), ROW_LOAD(x + i + LANES), m);                                            \
+            a += TERM(READ_WEIGHTED(ROW_LOAD, g, weight, i), ROW_LOAD(x + i), m);                                      \
+            b += TERM(READ_WEIGHTED(ROW_LOAD, g, weight, i + LANES), ROW_LOAD(x + i + LANES), m);                      \
         }                                                                                                              \
         REAL sum = row_sum_of(a + b);                                                                                  \
-        for (; i < n; ++i) sum += TERM(g[i], x[i], m);                                                                 \
+        for (; i < n; ++i) sum += TERM(READ_WEIGHTED(ROW_ELEMENT, g, weight, i), x[i], m);                             \
         return sum;                                                                                                    \
     }
-#endif
 #define ONLY_W(w, x, m) (w)
 #define W_TIMES_CENTRED(w, x, m) ((w) * ((x) - (m)))
-ROW_OF_SUMS(sum_of_w, ONLY_W)
-ROW_OF_SUMS(sum_of_w_centred, W_TIMES_CENTRED)
+ROW_SUM_WEIGHTED(sum_of_w, ONLY_W)
+ROW_SUM_WEIGHTED(sum_of_w_centred, W_TIMES_CENTRED)
 
 NOINLINE void layer_norm_backward_part(const size_t id0, const long rows, const long n, const long each,
                                        BACKWARD_PARAMETERS) {
     const long last = min(rows, ((long)id0 + 1) * each);
     for (long row = id0 * each; row < last; ++row) {
-        BACKWARD_ROW
+        __global const REAL* x = x_base + x_offset + row * n;
+        __global const REAL* g = g_base + g_offset + row * n;
+        __global const REAL* weight = weight_base + weight_offset;
+        __global REAL* dx = dx_base + dx_offset + row * n;
+        const REAL mean = means[means_offset + row], rstd = rstds[rstds_offset + row];
 #if RMS
-        const REAL of_w = 0;
+        const REAL mean_w = 0;
 #else
-        const REAL of_w = sum_of_w(g, weight, x, n, mean) / (REAL)n;
+        const REAL mean_w = sum_of_w(g, weight, x, n, mean) / (REAL)n;
 #endif
-        const REAL of_wh = sum_of_w_centred(g, weight, x, n, mean) * rstd / (REAL)n;
+        const REAL mean_wh = sum_of_w_centred(g, weight, x, n, mean) * rstd / (REAL)n;
         long c = 0;
         for (; c + LANES <= n; c += LANES) {
             const ROW_VEC h = (ROW_LOAD(x + c) - mean) * rstd;
@@ -152,9 +147,9 @@ NOINLINE void layer_norm_backward_part(const size_t id0, const long rows, const 
 #else
             const ROW_VEC w = ROW_LOAD(g + c);
 #endif
-            row_store(rstd * (w - of_w - h * of_wh), dx + c);
+            row_store(rstd * (w - mean_w - h * mean_wh), dx + c);
         }
-        for (; c < n; ++c) dx[c] = rstd * (WEIGHTED(g[c], weight[c]) - of_w - (x[c] - mean) * rstd * of_wh);
+        for (; c < n; ++c) dx[c] = rstd * (WEIGHTED(g[c], weight[c]) - mean_w - (x[c] - mean) * rstd * mean_wh);
     }
 }
 
@@ -169,7 +164,9 @@ NOINLINE void layer_norm_columns_part(const size_t id0, const size_t id1, const 
     const int count = (int)min((long)COLUMNS, n - first);
     for (int k = 0; k < count; ++k) of_weight[k] = of_bias[k] = 0;
     for (long row = id1 * each; row < last; ++row) {
-        COLUMNS_ROW
+        __global const REAL* x = x_base + x_offset + row * n;
+        __global const REAL* g = g_base + g_offset + row * n;
+        const REAL mean = means[means_offset + row], rstd = rstds[rstds_offset + row];
         for (int k = 0; k < count; ++k) {
             of_weight[k] += g[first + k] * ((x[first + k] - mean) * rstd);
             of_bias[k] += g[first + k];
@@ -194,33 +191,31 @@ ROW_GROUP_COMBINE(group_sum, REAL, ADDED)
 // Work-items past the last row take part in all barriers and write nothing.
 
 __kernel void layer_norm(OWN_PARAMETERS, ROW_PARAMETERS) {
-    ROW_POINTERS
+    const struct Row row = row_of(row_group(lanes, lane_stride), 1, ROW_ARGUMENTS);
+    const int first = row.group.lane;
     REAL mean = 0, squares = 0;
 #if RMS
-    for (long c = group.lane; c < n; c += lanes) {
-        FIRST_ELEMENT(v, c)
-        squares += v * v;
+    for (long c = first; c < n; c += lanes) {
+        const REAL x = first_read(row, c, ROW_ARGUMENTS);
+        squares += x * x;
     }
 #else
-    for (long c = group.lane; c < n; c += lanes) {
-        FIRST_ELEMENT(v, c)
-        mean += v;
-    }
-    mean = group_sum(shared, group, mean) / (REAL)n;
-    for (long c = group.lane; c < n; c += lanes) {
-        ELEMENT(v, c)
-        squares += (v - mean) * (v - mean);
+    for (long c = first; c < n; c += lanes) mean += first_read(row, c, ROW_ARGUMENTS);
+    mean = group_sum(shared, row.group, mean) / (REAL)n;
+    for (long c = first; c < n; c += lanes) {
+        const REAL x = read_again(row, c, ROW_ARGUMENTS);
+        squares += (x - mean) * (x - mean);
     }
 #endif
-    const REAL rstd = 1 / sqrt(group_sum(shared, group, squares) / (REAL)n + epsilon);
-    if (group.row >= rows) return;
-    if (group.lane == 0) {
-        means[means_offset + row] = mean;
-        rstds[rstds_offset + row] = rstd;
+    const REAL rstd = 1 / sqrt(group_sum(shared, row.group, squares) / (REAL)n + epsilon);
+    if (row.group.row >= rows) return;
+    if (first == 0) {
+        means[means_offset + row.number] = mean;
+        rstds[rstds_offset + row.number] = rstd;
     }
-    for (long c = group.lane; c < n; c += lanes) {
-        ELEMENT(v, c)
-        PUT_ELEMENT(BIASED(WEIGHTED((v - mean) * rstd, weight[weight_offset + c]), bias[bias_offset + c]), c)
+    for (long c = first; c < n; c += lanes) {
+        const REAL h = (read_again(row, c, ROW_ARGUMENTS) - mean) * rstd;
+        write_result(row, c, BIASED(WEIGHTED(h, weight[weight_offset + c]), bias[bias_offset + c]), ROW_ARGUMENTS);
     }
 }
 
@@ -228,22 +223,26 @@ __kernel void layer_norm_backward(const long rows, const long n, const int lanes
                                   __local REAL* shared, BACKWARD_PARAMETERS) {
     const struct RowGroup group = row_group(lanes, lane_stride);
     const long row = min(group.row, rows - 1);
-    BACKWARD_ROW
-    REAL of_w = 0, of_wh = 0;
+    __global const REAL* x = x_base + x_offset + row * n;
+    __global const REAL* g = g_base + g_offset + row * n;
+    __global const REAL* weight = weight_base + weight_offset;
+    __global REAL* dx = dx_base + dx_offset + row * n;
+    const REAL mean = means[means_offset + row], rstd = rstds[rstds_offset + row];
+    REAL mean_w = 0, mean_wh = 0;
     for (long c = group.lane; c < n; c += lanes) {
         const REAL w = WEIGHTED(g[c], weight[c]);
-        of_w += w;
-        of_wh += w * ((x[c] - mean) * rstd);
+        mean_w += w;
+        mean_wh += w * ((x[c] - mean) * rstd);
     }
 #if RMS
-    of_w = 0;
+    mean_w = 0;
 #else
-    of_w = group_sum(shared, group, of_w) / (REAL)n;
+    mean_w = group_sum(shared, group, mean_w) / (REAL)n;
 #endif
-    of_wh = group_sum(shared, group, of_wh) / (REAL)n;
+    mean_wh = group_sum(shared, group, mean_wh) / (REAL)n;
     if (group.row >= rows) return;
     for (long c = group.lane; c < n; c += lanes)
-        dx[c] = rstd * (WEIGHTED(g[c], weight[c]) - of_w - (x[c] - mean) * rstd * of_wh);
+        dx[c] = rstd * (WEIGHTED(g[c], weight[c]) - mean_w - (x[c] - mean) * rstd * mean_wh);
 }
 
 __kernel void layer_norm_columns(const long rows, const long n, const long each, COLUMNS_PARAMETERS) {
@@ -252,7 +251,9 @@ __kernel void layer_norm_columns(const long rows, const long n, const long each,
     const long last = min(rows, (block + 1) * each);
     REAL of_weight = 0, of_bias = 0;
     for (long row = block * each; row < last; ++row) {
-        COLUMNS_ROW
+        __global const REAL* x = x_base + x_offset + row * n;
+        __global const REAL* g = g_base + g_offset + row * n;
+        const REAL mean = means[means_offset + row], rstd = rstds[rstds_offset + row];
         of_weight += g[column] * ((x[column] - mean) * rstd);
         of_bias += g[column];
     }

@@ -12,21 +12,21 @@
 
 __kernel void clip_partial(MULTI_TENSOR_PARAMETERS, __global REAL* restrict partial_base, const long partial_offset) {
     __global const REAL* x = MULTI_TENSOR_POINTER(0);
+    const int count = MULTI_TENSOR_COUNT;
 #if GROUP == 1
     REAL lanes[LANES];
     for (int lane = 0; lane < LANES; ++lane) lanes[lane] = 0;
-    const int size = (int)MULTI_TENSOR_ENTRY[ROLES];
     int i = 0;
-    for (; i + LANES <= size; i += LANES)
+    for (; i + LANES <= count; i += LANES)
         for (int lane = 0; lane < LANES; ++lane) lanes[lane] = fma(x[i + lane], x[i + lane], lanes[lane]);
     REAL sum = 0;
-    for (; i < size; ++i) sum = fma(x[i], x[i], sum);
+    for (; i < count; ++i) sum = fma(x[i], x[i], sum);
     for (int lane = 0; lane < LANES; ++lane) sum += lanes[lane];
     partial_base[partial_offset + MULTI_TENSOR_PIECE] = sum;
 #else
     __local REAL sums[GROUP];
     REAL sum = 0;
-    MULTI_TENSOR_LOOP sum = fma(x[i], x[i], sum);
+    for (int i = MULTI_TENSOR_FIRST; i < count; i += GROUP) sum = fma(x[i], x[i], sum);
     const int item = get_local_id(0);
     sums[item] = sum;
     for (int distance = GROUP / 2; distance > 0; distance /= 2) {
@@ -51,11 +51,13 @@ __kernel void clip_factor(const long pieces, __global const REAL* restrict parti
 __kernel void clip_scale(MULTI_TENSOR_PARAMETERS, __global const REAL* restrict norm_base, const long norm_offset) {
     const REAL factor = norm_base[norm_offset + 1];
     __global REAL* x = MULTI_TENSOR_POINTER(0);
-    MULTI_TENSOR_LOOP x[i] *= factor;
+    const int count = MULTI_TENSOR_COUNT;
+    for (int i = MULTI_TENSOR_FIRST; i < count; i += GROUP) x[i] *= factor;
 }
 
 __kernel void clip_value(MULTI_TENSOR_PARAMETERS, const REAL limit) {
     __global REAL* x = MULTI_TENSOR_POINTER(0);
+    const int count = MULTI_TENSOR_COUNT;
     // Comparisons with NaN are false, so NaN stays.
-    MULTI_TENSOR_LOOP x[i] = x[i] > limit ? limit : x[i] < -limit ? -limit : x[i];
+    for (int i = MULTI_TENSOR_FIRST; i < count; i += GROUP) x[i] = x[i] > limit ? limit : x[i] < -limit ? -limit : x[i];
 }

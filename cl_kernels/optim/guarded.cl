@@ -12,8 +12,9 @@
 __kernel void check_tensors(MULTI_TENSOR_PARAMETERS, __global int* guard_base, const long guard_offset) {
     __global const REAL* x = MULTI_TENSOR_POINTER(0);
     __global int* guard = guard_base + guard_offset;
+    const int count = MULTI_TENSOR_COUNT;
     int bad = 0;
-    MULTI_TENSOR_LOOP bad |= (x[i] & (REAL)EXPONENT) == (REAL)EXPONENT;
+    for (int i = MULTI_TENSOR_FIRST; i < count; i += GROUP) bad |= (x[i] & (REAL)EXPONENT) == (REAL)EXPONENT;
     if (bad) atomic_cmpxchg((volatile __global int*)guard, 0, max(guard[1], 1));
 }
 #else
@@ -21,6 +22,7 @@ __kernel void save_tensors(MULTI_TENSOR_PARAMETERS, __global const int* guard_ba
     __global const REAL* from = MULTI_TENSOR_POINTER(0);
     __global REAL* to = MULTI_TENSOR_POINTER(1);
     if (guard_base[guard_offset] > 0) return;
-    MULTI_TENSOR_LOOP to[i] = from[i];
+    const int count = MULTI_TENSOR_COUNT;
+    for (int i = MULTI_TENSOR_FIRST; i < count; i += GROUP) to[i] = from[i];
 }
 #endif

@@ -34,9 +34,9 @@ struct Pool {
 };
 
 #ifdef NO_WINNERS
-#define IF_WINNERS(statement)
+#define WITH_WINNERS 0
 #else
-#define IF_WINNERS(statement) statement
+#define WITH_WINNERS 1
 #endif
 
 // Row indices are split without %: clang turns a pair of / and % into a freeze instruction, which Oclgrind does not
@@ -44,8 +44,15 @@ struct Pool {
 
 #ifndef GLOBAL_POOL
 
-#define FIRST_WINDOW(at, padding, window, stride) \
-    (((at) + (padding) >= (window)) ? ((at) + (padding) - (window)) / (stride) + 1 : 0)
+// The windows that contain row h are [first_window_h(h), last_window_h(h, P)]; _w: those that contain column w.
+static inline int first_window_h(const int h) {
+    return h + PADDING_H >= WINDOW_H ? (h + PADDING_H - WINDOW_H) / STRIDE_H + 1 : 0;
+}
+static inline int last_window_h(const int h, const int P) { return min((h + PADDING_H) / STRIDE_H, P - 1); }
+static inline int first_window_w(const int w) {
+    return w + PADDING_W >= WINDOW_W ? (w + PADDING_W - WINDOW_W) / STRIDE_W + 1 : 0;
+}
+static inline int last_window_w(const int w, const int Q) { return min((w + PADDING_W) / STRIDE_W, Q - 1); }
 
 struct Best {
     REAL value;
@@ -95,8 +102,7 @@ static inline REAL inverse_count(const int p, const int q, const int H, const in
 // avg_pool2d gradient at column w, from the rows first_p to last_p of a plane g whose windows contain the row.
 SCALAR_FN REAL backward_sum(__global const STORED* g, const struct Pool* pool, const int first_p, const int last_p,
                             const int w) {
-    const int first_q = FIRST_WINDOW(w, PADDING_W, WINDOW_W, STRIDE_W),
-              last_q = min((w + PADDING_W) / STRIDE_W, pool->Q - 1);
+    const int first_q = first_window_w(w), last_q = last_window_w(w, pool->Q);
     REAL sum = 0;
     for (int p = first_p; p <= last_p; ++p)
         for (int q = first_q; q <= last_q; ++q)
@@ -108,36 +114,32 @@ SCALAR_FN REAL backward_sum(__global const STORED* g, const struct Pool* pool, c
 
 #ifdef SIMT
 
-#define ROW_AND_COLUMN                   \
-    const int column = get_global_id(0); \
-    const long row = get_global_id(1);
-
 __kernel void max_pool2d_forward(const struct Pool pool, __global const STORED* restrict x_base, const long x_offset,
                                  __global OUTPUT* restrict out, const long out_offset, __global int* restrict winners,
                                  const long winners_offset) {
-    ROW_AND_COLUMN
+    const int column = get_global_id(0);
+    const long row = get_global_id(1);
     if (row >= pool.rows || column >= pool.Q) return;
     const long plane = row / pool.P;
     const int h = (int)(row - plane * pool.P) * STRIDE_H - PADDING_H;
     const struct Best best = max_of_window(x_base + x_offset + plane * pool.H * pool.W, pool.W, max(h, 0),
                                            min(h + WINDOW_H, pool.H), column);
     out[out_offset + row * pool.Q + column] = ROUNDED(best.value);
-    IF_WINNERS(winners[winners_offset + row * pool.Q + column] = best.winner);
+    if (WITH_WINNERS) winners[winners_offset + row * pool.Q + column] = best.winner;
 }
 
 __kernel void max_pool2d_backward(const struct Pool pool, __global const STORED* restrict g_base, const long g_offset,
                                   __global const int* restrict winners_base, const long winners_offset,
                                   __global OUTPUT* restrict x, const long x_offset) {
-    ROW_AND_COLUMN
+    const int column = get_global_id(0);
+    const long row = get_global_id(1);
     if (row >= pool.rows || column >= pool.W) return;
     const long plane = row / pool.H;
     const int h = (int)(row - plane * pool.H);
     __global const STORED* g = g_base + g_offset + plane * pool.P * pool.Q;
     __global const int* winners = winners_base + winners_offset + plane * pool.P * pool.Q;
-    const int first_p = FIRST_WINDOW(h, PADDING_H, WINDOW_H, STRIDE_H),
-              last_p = min((h + PADDING_H) / STRIDE_H, pool.P - 1);
-    const int first_q = FIRST_WINDOW(column, PADDING_W, WINDOW_W, STRIDE_W),
-              last_q = min((column + PADDING_W) / STRIDE_W, pool.Q - 1);
+    const int first_p = first_window_h(h), last_p = last_window_h(h, pool.P);
+    const int first_q = first_window_w(column), last_q = last_window_w(column, pool.Q);
     REAL sum = 0;
     for (int p = first_p; p <= last_p; ++p)
         for (int q = first_q; q <= last_q; ++q)
@@ -147,7 +149,8 @@ __kernel void max_pool2d_backward(const struct Pool pool, __global const STORED*
 
 __kernel void avg_pool2d_forward(const struct Pool pool, __global const STORED* restrict x_base, const long x_offset,
                                  __global OUTPUT* restrict out, const long out_offset) {
-    ROW_AND_COLUMN
+    const int column = get_global_id(0);
+    const long row = get_global_id(1);
     if (row >= pool.rows || column >= pool.Q) return;
     const long plane = row / pool.P;
     const int p = (int)(row - plane * pool.P), h = p * STRIDE_H - PADDING_H;
@@ -158,12 +161,12 @@ __kernel void avg_pool2d_forward(const struct Pool pool, __global const STORED* 
 
 __kernel void avg_pool2d_backward(const struct Pool pool, __global const STORED* restrict g_base, const long g_offset,
                                   __global OUTPUT* restrict x, const long x_offset) {
-    ROW_AND_COLUMN
+    const int column = get_global_id(0);
+    const long row = get_global_id(1);
     if (row >= pool.rows || column >= pool.W) return;
     const long plane = row / pool.H;
     const int h = (int)(row - plane * pool.H);
-    const int first_p = FIRST_WINDOW(h, PADDING_H, WINDOW_H, STRIDE_H),
-              last_p = min((h + PADDING_H) / STRIDE_H, pool.P - 1);
+    const int first_p = first_window_h(h), last_p = last_window_h(h, pool.P);
     x[x_offset + row * pool.W + column] =
         ROUNDED(backward_sum(g_base + g_offset + plane * pool.P * pool.Q, &pool, first_p, last_p, column));
 }
@@ -227,17 +230,6 @@ static inline void store_ints(const INTS v, __global int* to, const int count) {
     if (count & 1) to[i] = from[i];
 }
 
-#define FOR_EACH_ROW                                              \
-    const long end = min(pool.rows, ((long)id0 + 1) * pool.each); \
-    for (long row = id0 * pool.each; row < end; ++row)
-
-// The same, with `line`, the row index within a plane of `height` rows, computed without a division per row.
-#define FOR_EACH_LINE(height)                                                    \
-    const long begin = id0 * pool.each, end = min(pool.rows, begin + pool.each); \
-    long plane = begin / (height);                                               \
-    int line = (int)(begin - plane * (height));                                  \
-    for (long row = begin; row < end; ++row, line = line + 1 < (height) ? line + 1 : (++plane, 0))
-
 #ifdef GLOBAL_POOL
 
 #undef T
@@ -252,7 +244,8 @@ __kernel void max_pool2d_forward_whole(const struct Pool pool, __global const ST
                                        __global int* restrict winners, const long winners_offset) {
     const size_t id0 = get_global_id(0);
     const int n = pool.H * pool.W;
-    FOR_EACH_ROW {
+    const long end = min(pool.rows, ((long)id0 + 1) * pool.each);
+    for (long row = id0 * pool.each; row < end; ++row) {
         __global const STORED* x = x_base + x_offset + row * n;
         REAL value = LOADED(x[0]);
         int winner = 0, i = 1;
@@ -276,7 +269,7 @@ __kernel void max_pool2d_forward_whole(const struct Pool pool, __global const ST
             winner = better ? i : winner;
         }
         out[out_offset + row] = ROUNDED(value);
-        IF_WINNERS(winners[winners_offset + row] = winner);
+        if (WITH_WINNERS) winners[winners_offset + row] = winner;
     }
 }
 
@@ -289,8 +282,11 @@ __kernel void avg_pool2d_forward_whole(const struct Pool pool, __global const ST
                                        __global OUTPUT* restrict out, const long out_offset) {
     const size_t id0 = get_global_id(0);
     const int n = pool.H * pool.W;
-    FOR_EACH_ROW out[out_offset + row] = ROUNDED(
-        row_sum(x + x_offset + row * n, x + x_offset + row * n, n, 0, pool.elements - row * n) * ((REAL)1 / (REAL)n));
+    const long end = min(pool.rows, ((long)id0 + 1) * pool.each);
+    for (long row = id0 * pool.each; row < end; ++row) {
+        __global const STORED* from = x + x_offset + row * n;
+        out[out_offset + row] = ROUNDED(row_sum(from, from, n, 0, pool.elements - row * n) * ((REAL)1 / (REAL)n));
+    }
 }
 #endif
 
@@ -298,7 +294,8 @@ __kernel void avg_pool2d_backward_whole(const struct Pool pool, __global const S
                                         __global OUTPUT* restrict x_base, const long x_offset) {
     const size_t id0 = get_global_id(0);
     const int n = pool.H * pool.W;
-    FOR_EACH_ROW {
+    const long end = min(pool.rows, ((long)id0 + 1) * pool.each);
+    for (long row = id0 * pool.each; row < end; ++row) {
         __global OUTPUT* x = x_base + x_offset + row * n;
         const ROW_VEC part = (ROW_VEC)(LOADED(g[g_offset + row]) * ((REAL)1 / (REAL)n));
         for (int i = 0; i < n; i += LANES) store_reals(part, x + i, n - i);
@@ -326,50 +323,66 @@ static inline ROW_VEC load_even(__global const STORED* p) {
 #endif
 #endif
 
-// True if vectors may read all elements of windows q to q + LANES in rows first_h to last_h. With a stride above 2,
-// elements are gathered one by one, which is worthwhile for whole vectors only.
-#define READABLE(start)                                                                                      \
-    ((start) + first_h * pool.W + q * STRIDE_W - PADDING_W >= 0 && (STRIDE_W <= 2 || pool.Q - q >= LANES) && \
-     (start) + (last_h - 1) * pool.W + (q + LANES) * STRIDE_W - PADDING_W + WINDOW_W <= pool.elements)
+// True if vectors may read all elements of windows q to q + LANES in rows first_h to last_h of the plane that begins at
+// element `start`. With a stride above 2, elements are gathered one by one, which is worthwhile for whole vectors only.
+static inline bool is_readable(const struct Pool* pool, const long start, const int first_h, const int last_h,
+                               const int q) {
+    return start + first_h * pool->W + q * STRIDE_W - PADDING_W >= 0 && (STRIDE_W <= 2 || pool->Q - q >= LANES) &&
+           start + (last_h - 1) * pool->W + (q + LANES) * STRIDE_W - PADDING_W + WINDOW_W <= pool->elements;
+}
 
 #if MAX
+
+struct BestVector {
+    ROW_VEC value;
+    IVEC winner;
+};
+
+// Maxima of the windows q to q + LANES of a plane x, over its rows first_h to last_h.
+static inline struct BestVector max_of_windows(__global const STORED* x, const int W, const int first_h,
+                                               const int last_h, const int q) {
+    const IVEC column = LANE_INDICES * STRIDE_W + (q * STRIDE_W - PADDING_W);
+    struct BestVector best = {(ROW_VEC)(-(REAL)INFINITY), max(column, (IVEC)(0)) + first_h * W};
+    for (int h = first_h; h < last_h; ++h)
+#pragma unroll
+        for (int s = 0; s < WINDOW_W; ++s) {
+            const ROW_VEC value = LOAD_STRIDED(x + h * W + q * STRIDE_W - PADDING_W + s);
+            IVEC better = ~(value <= best.value) & (best.value == best.value);
+#if PADDING_W > 0
+            better &= INSIDE(column + s, W);
+#endif
+            best.value = better ? value : best.value;
+            best.winner = better ? column + (h * W + s) : best.winner;
+        }
+    return best;
+}
 
 NOINLINE void max_pool2d_forward_part(const size_t id0, const struct Pool pool, __global const STORED* restrict x_base,
                                       const long x_offset, __global OUTPUT* restrict out_base, const long out_offset,
                                       __global int* restrict winners_base, const long winners_offset) {
-    FOR_EACH_LINE(pool.P) {
+    const long begin = id0 * pool.each, end = min(pool.rows, begin + pool.each);
+    long plane = begin / pool.P;
+    int p = (int)(begin - plane * pool.P);
+    for (long row = begin; row < end; ++row) {
         const long start = plane * pool.H * pool.W;
-        const int p = line, first_h = max(p * STRIDE_H - PADDING_H, 0),
-                  last_h = min(p * STRIDE_H - PADDING_H + WINDOW_H, pool.H);
+        const int first_h = max(p * STRIDE_H - PADDING_H, 0), last_h = min(p * STRIDE_H - PADDING_H + WINDOW_H, pool.H);
         __global const STORED* x = x_base + x_offset + start;
         __global OUTPUT* out = out_base + out_offset + row * pool.Q;
-        IF_WINNERS(__global int* winners = winners_base + winners_offset + row * pool.Q);
+        __global int* winners = winners_base + winners_offset + row * pool.Q;
         for (int q = 0; q < pool.Q; q += LANES) {
-            if (!READABLE(start)) {
+            if (!is_readable(&pool, start, first_h, last_h, q)) {
                 for (int k = q; k < min(q + LANES, pool.Q); ++k) {
                     const struct Best best = max_of_window(x, pool.W, first_h, last_h, k);
                     out[k] = ROUNDED(best.value);
-                    IF_WINNERS(winners[k] = best.winner);
+                    if (WITH_WINNERS) winners[k] = best.winner;
                 }
                 continue;
             }
-            const IVEC column = LANE_INDICES * STRIDE_W + (q * STRIDE_W - PADDING_W);
-            ROW_VEC best = (ROW_VEC)(-(REAL)INFINITY);
-            IVEC winner = max(column, (IVEC)(0)) + first_h * pool.W;
-            for (int h = first_h; h < last_h; ++h)
-#pragma unroll
-                for (int s = 0; s < WINDOW_W; ++s) {
-                    const ROW_VEC value = LOAD_STRIDED(x + h * pool.W + q * STRIDE_W - PADDING_W + s);
-                    IVEC better = ~(value <= best) & (best == best);
-#if PADDING_W > 0
-                    better &= INSIDE(column + s, pool.W);
-#endif
-                    best = better ? value : best;
-                    winner = better ? column + (h * pool.W + s) : winner;
-                }
-            store_reals(best, out + q, pool.Q - q);
-            IF_WINNERS(store_ints(ROW_PASTE(convert_int, LANES)(winner), winners + q, pool.Q - q));
+            const struct BestVector best = max_of_windows(x, pool.W, first_h, last_h, q);
+            store_reals(best.value, out + q, pool.Q - q);
+            if (WITH_WINNERS) store_ints(ROW_PASTE(convert_int, LANES)(best.winner), winners + q, pool.Q - q);
         }
+        if (++p == pool.P) p = 0, ++plane;
     }
 }
 
@@ -387,10 +400,10 @@ NOINLINE void max_pool2d_backward_part(const size_t id0, const size_t id1, const
                                        __global const int* restrict winners_base, const long winners_offset,
                                        __global OUTPUT* restrict x_base, const long x_offset) {
     const int first_h = id1 * pool.band, last_h = min(pool.H, first_h + pool.band);
-    const int first_p = FIRST_WINDOW(first_h, PADDING_H, WINDOW_H, STRIDE_H),
-              last_p = min((last_h - 1 + PADDING_H) / STRIDE_H, pool.P - 1);
+    const int first_p = first_window_h(first_h), last_p = last_window_h(last_h - 1, pool.P);
     const int count = (last_h - first_h) * pool.W;
-    FOR_EACH_ROW {
+    const long end = min(pool.rows, ((long)id0 + 1) * pool.each);
+    for (long row = id0 * pool.each; row < end; ++row) {
         __global OUTPUT* x = x_base + x_offset + (row * pool.H + first_h) * pool.W;
         __global const STORED* g = g_base + g_offset + row * pool.P * pool.Q;
         __global const int* winners = winners_base + winners_offset + row * pool.P * pool.Q;
@@ -416,42 +429,56 @@ __kernel void max_pool2d_backward(const struct Pool pool, __global const STORED*
 
 #else
 
+// The factors 1 / count of windows q to q + LANES; `column` is the first column of each, `height` the number of their
+// rows inside x.
+static inline ROW_VEC inverse_counts(const int height, const IVEC column, const int W) {
+#if COUNT_PADDING
+    return (ROW_VEC)((REAL)1 / (REAL)(WINDOW_H * WINDOW_W));
+#else
+    return (ROW_VEC)(1) / TO_REALS((min(column + WINDOW_W, (IVEC)(W)) - max(column, (IVEC)(0))) * height);
+#endif
+}
+
+// Sums of the windows q to q + LANES of a plane x, over its rows first_h to last_h; `column` is the first column of
+// each.
+static inline ROW_VEC sum_of_windows(__global const STORED* x, const int W, const int first_h, const int last_h,
+                                     const int q, const IVEC column) {
+    ROW_VEC sum = (ROW_VEC)(0);
+    for (int h = first_h; h < last_h; ++h)
+#pragma unroll
+        for (int s = 0; s < WINDOW_W; ++s) {
+            const ROW_VEC value = LOAD_STRIDED(x + h * W + q * STRIDE_W - PADDING_W + s);
+#if PADDING_W > 0
+            sum += INSIDE(column + s, W) ? value : (ROW_VEC)(0);
+#else
+            sum += value;
+#endif
+        }
+    return sum;
+}
+
 NOINLINE void avg_pool2d_forward_part(const size_t id0, const struct Pool pool, __global const STORED* restrict x_base,
                                       const long x_offset, __global OUTPUT* restrict out_base, const long out_offset) {
-    FOR_EACH_LINE(pool.P) {
+    const long begin = id0 * pool.each, end = min(pool.rows, begin + pool.each);
+    long plane = begin / pool.P;
+    int p = (int)(begin - plane * pool.P);
+    for (long row = begin; row < end; ++row) {
         const long start = plane * pool.H * pool.W;
-        const int p = line, first_h = max(p * STRIDE_H - PADDING_H, 0),
-                  last_h = min(p * STRIDE_H - PADDING_H + WINDOW_H, pool.H);
+        const int first_h = max(p * STRIDE_H - PADDING_H, 0), last_h = min(p * STRIDE_H - PADDING_H + WINDOW_H, pool.H);
         __global const STORED* x = x_base + x_offset + start;
         __global OUTPUT* out = out_base + out_offset + row * pool.Q;
         for (int q = 0; q < pool.Q; q += LANES) {
-            if (!READABLE(start)) {
+            if (!is_readable(&pool, start, first_h, last_h, q)) {
                 for (int k = q; k < min(q + LANES, pool.Q); ++k)
-
                     out[k] =
                         ROUNDED(sum_of_window(x, pool.W, first_h, last_h, k) * inverse_count(p, k, pool.H, pool.W));
                 continue;
             }
             const IVEC column = LANE_INDICES * STRIDE_W + (q * STRIDE_W - PADDING_W);
-            ROW_VEC sum = (ROW_VEC)(0);
-            for (int h = first_h; h < last_h; ++h)
-#pragma unroll
-                for (int s = 0; s < WINDOW_W; ++s) {
-                    const ROW_VEC value = LOAD_STRIDED(x + h * pool.W + q * STRIDE_W - PADDING_W + s);
-#if PADDING_W > 0
-                    sum += INSIDE(column + s, pool.W) ? value : (ROW_VEC)(0);
-#else
-                    sum += value;
-#endif
-                }
-#if COUNT_PADDING
-            sum *= inverse_count(p, q, pool.H, pool.W);
-#else
-            sum *= (ROW_VEC)(1) /
-                   TO_REALS((min(column + WINDOW_W, (IVEC)(pool.W)) - max(column, (IVEC)(0))) * (last_h - first_h));
-#endif
-            store_reals(sum, out + q, pool.Q - q);
+            const ROW_VEC sum = sum_of_windows(x, pool.W, first_h, last_h, q, column);
+            store_reals(sum * inverse_counts(last_h - first_h, column, pool.W), out + q, pool.Q - q);
         }
+        if (++p == pool.P) p = 0, ++plane;
     }
 }
 
@@ -472,14 +499,8 @@ static inline ROW_VEC backward_phase(__global const STORED* g, const struct Pool
         for (int before = (WINDOW_W - 1) / STRIDE_W; before >= 0; --before) {
             if (rest + before * STRIDE_W >= WINDOW_W) continue;
             const IVEC q = LANE_INDICES + (first - before);
-#if COUNT_PADDING
-            const ROW_VEC part = (ROW_VEC)(inverse_count(p, 0, pool->H, pool->W));
-#else
-            const IVEC column = q * STRIDE_W - PADDING_W;
             const int height = min(p * STRIDE_H - PADDING_H + WINDOW_H, pool->H) - max(p * STRIDE_H - PADDING_H, 0);
-            const ROW_VEC part =
-                (ROW_VEC)(1) / TO_REALS((min(column + WINDOW_W, (IVEC)(pool->W)) - max(column, (IVEC)(0))) * height);
-#endif
+            const ROW_VEC part = inverse_counts(height, q * STRIDE_W - PADDING_W, pool->W);
             const ROW_VEC term = LOAD_ROW(g + p * pool->Q + first - before) * part;
             sum += INSIDE(q, pool->Q) ? term : (ROW_VEC)(0);
         }
@@ -489,11 +510,12 @@ static inline ROW_VEC backward_phase(__global const STORED* g, const struct Pool
 
 NOINLINE void avg_pool2d_backward_part(const size_t id0, const struct Pool pool, __global const STORED* restrict g_base,
                                        const long g_offset, __global OUTPUT* restrict x_base, const long x_offset) {
-    FOR_EACH_LINE(pool.H) {
+    const long begin = id0 * pool.each, end = min(pool.rows, begin + pool.each);
+    long plane = begin / pool.H;
+    int h = (int)(begin - plane * pool.H);
+    for (long row = begin; row < end; ++row) {
         const long start = plane * pool.P * pool.Q;
-        const int h = line;
-        const int first_p = FIRST_WINDOW(h, PADDING_H, WINDOW_H, STRIDE_H),
-                  last_p = min((h + PADDING_H) / STRIDE_H, pool.P - 1);
+        const int first_p = first_window_h(h), last_p = last_window_h(h, pool.P);
         __global const STORED* g = g_base + g_offset + start;
         __global OUTPUT* x = x_base + x_offset + row * pool.W;
         for (int w = 0; w < pool.W; w += STRIDE_W * LANES) {
@@ -516,6 +538,7 @@ NOINLINE void avg_pool2d_backward_part(const size_t id0, const struct Pool pool,
             for (int k = w; k < min(w + STRIDE_W * LANES, pool.W); ++k)
                 x[k] = ROUNDED(backward_sum(g, &pool, first_p, last_p, k));
         }
+        if (++h == pool.H) h = 0, ++plane;
     }
 }
 

@@ -16,37 +16,15 @@
 //                   changes the result, which is so for most elements in random order; otherwise 1
 //   LANES           FOLD_SUM and FOLD_PRODUCT, simd style with contiguous lines: 8 or 16 elements at a time, in
 //                   vectors, which are scanned by shifts of 1, 2, 4, 8; otherwise 1
-#include "scan.clh"
+#include "folded.clh"
 
 #ifndef SKIP_LENGTH
 #define SKIP_LENGTH 1
-#endif
-#if SKIP_LENGTH > 1
-// True if none of the next SKIP_LENGTH elements replaces `total`.
-static inline int none_replaces(const REAL total, __global const STORED* next) {
-    int none = 1;
-    for (int k = 0; k < SKIP_LENGTH; ++k) {
-        const REAL value = LOADED(next[k]);
-        none &= IS_NOT_REPLACED(total, value);
-    }
-    return none;
-}
 #endif
 
 struct Scan {
     long n, inner, chunks, each, lines;
 };
-
-#if LINE_PER_ITEM
-#define FIRST_COLUMN ((long)get_global_id(0) % sizes.inner)
-#define OUTER ((long)get_global_id(0) / sizes.inner)
-#define COLUMNS (get_global_id(0) < sizes.lines ? 1 : 0)
-#else
-#define FIRST_COLUMN ((long)get_global_id(0) * WIDTH)
-#define OUTER ((long)get_global_id(2))
-#define COLUMNS (int)min((long)WIDTH, sizes.inner - first)
-#endif
-#define LINE(base, offset) (base + offset + OUTER * sizes.n * sizes.inner)
 
 #if LANES > 1
 
@@ -79,9 +57,9 @@ static inline V scanned(V v) {
 
 __kernel void scan_totals(const struct Scan sizes, __global const STORED* restrict x, const long x_offset,
                           __global REAL* restrict totals, const long totals_offset) {
-    const long chunk = get_global_id(1);
+    const long chunk = get_global_id(1), outer = get_global_id(2);
     if (get_global_id(0) > 0 || chunk + 1 >= sizes.chunks) return;
-    __global const STORED* line = LINE(x, x_offset);
+    __global const STORED* line = x + x_offset + outer * sizes.n * sizes.inner;
     const long from = chunk * sizes.each, to = min(sizes.n, from + sizes.each);
     V sums = IDENTITY, others = IDENTITY;
     long j = from;
@@ -91,20 +69,20 @@ __kernel void scan_totals(const struct Scan sizes, __global const STORED* restri
     }
     REAL total = LAST_LANE(scanned(FOLDED(sums, others)));
     for (; j < to; ++j) total = FOLDED(total, line[j]);
-    totals[totals_offset + (long)get_global_id(2) * sizes.chunks + chunk] = total;
+    totals[totals_offset + outer * sizes.chunks + chunk] = total;
 }
 
 __kernel void scan(const struct Scan sizes, __global const STORED* restrict x, const long x_offset,
                    __global const REAL* restrict totals, const long totals_offset, __global OUTPUT* restrict out,
                    const long out_offset) {
-    const long chunk = get_global_id(1);
+    const long chunk = get_global_id(1), outer = get_global_id(2);
     if (get_global_id(0) > 0) return;
-    __global const STORED* line = LINE(x, x_offset);
-    __global OUTPUT* result = LINE(out, out_offset);
+    __global const STORED* line = x + x_offset + outer * sizes.n * sizes.inner;
+    __global OUTPUT* result = out + out_offset + outer * sizes.n * sizes.inner;
     const long from = chunk * sizes.each, to = min(sizes.n, from + sizes.each);
     REAL total = IDENTITY;
     for (long before = 0; before < chunk; ++before)
-        total = FOLDED(total, totals[totals_offset + (long)get_global_id(2) * sizes.chunks + before]);
+        total = FOLDED(total, totals[totals_offset + outer * sizes.chunks + before]);
     long j = from;
     for (; j + LANES <= to; j += LANES) {
         const V v = FOLDED((V)total, scanned(LOAD_LANES(line + j)));
@@ -116,6 +94,45 @@ __kernel void scan(const struct Scan sizes, __global const STORED* restrict x, c
 
 #else
 
+// The lines of a work-item: neighbouring columns of one outer index.
+struct Columns {
+    long outer;
+    long first;  // the first column
+    int count;   // 0 or less if there are none
+};
+static inline struct Columns own_columns(const struct Scan* sizes) {
+    struct Columns columns;
+#if LINE_PER_ITEM
+    columns.outer = (long)get_global_id(0) / sizes->inner;
+    columns.first = (long)get_global_id(0) % sizes->inner;
+    columns.count = get_global_id(0) < sizes->lines ? 1 : 0;
+#else
+    columns.outer = get_global_id(2);
+    columns.first = (long)get_global_id(0) * WIDTH;
+    columns.count = (int)min((long)WIDTH, sizes->inner - columns.first);
+#endif
+    return columns;
+}
+
+// Offset in x of the first element of these lines.
+static inline long lines_offset(const struct Scan* sizes, const struct Columns* columns) {
+    return columns->outer * sizes->n * sizes->inner + columns->first;
+}
+
+// True if none of the next SKIP_LENGTH elements replaces `total`.
+static inline int none_replaces(const REAL total, __global const STORED* next) {
+#if SKIP_LENGTH > 1
+    int none = 1;
+    for (int k = 0; k < SKIP_LENGTH; ++k) {
+        const REAL value = LOADED(next[k]);
+        none &= IS_NOT_REPLACED(total, value);
+    }
+    return none;
+#else
+    return 0;
+#endif
+}
+
 __kernel void scan_totals(const struct Scan sizes, __global const STORED* restrict x, const long x_offset,
                           __global REAL* restrict totals, const long totals_offset
 #ifdef WITH_INDICES
@@ -123,38 +140,38 @@ __kernel void scan_totals(const struct Scan sizes, __global const STORED* restri
                           __global long* restrict total_indices, const long total_indices_offset
 #endif
 ) {
-    const long first = FIRST_COLUMN, chunk = get_global_id(1);
-    const int width = COLUMNS;
-    if (width <= 0 || chunk + 1 >= sizes.chunks) return;
-    __global const STORED* line = LINE(x, x_offset) + first;
+    const struct Columns columns = own_columns(&sizes);
+    const long chunk = get_global_id(1);
+    if (columns.count <= 0 || chunk + 1 >= sizes.chunks) return;
+    __global const STORED* lines = x + x_offset + lines_offset(&sizes, &columns);
     const long from = chunk * sizes.each, to = min(sizes.n, from + sizes.each);
-    const long at = ((long)get_global_id(2) * sizes.chunks + chunk) * sizes.inner + first;
-    for (int k = 0; k < width; ++k) {
-        REAL total = LOADED(line[from * sizes.inner + k]);
-#ifdef WITH_INDICES
-        long index = from;
-#endif
+    const long at = (columns.outer * sizes.chunks + chunk) * sizes.inner + columns.first;
+    for (int k = 0; k < columns.count; ++k) {
+        struct Folded total = folded_of(LOADED(lines[from * sizes.inner + k]), from);
         for (long j = from + 1; j < to; ++j) {
-#if SKIP_LENGTH > 1
-            if (j % SKIP_LENGTH == 0 && j + SKIP_LENGTH <= to && none_replaces(total, line + j)) {
+            if (j % SKIP_LENGTH == 0 && j + SKIP_LENGTH <= to && none_replaces(total.value, lines + j)) {
                 j += SKIP_LENGTH - 1;
                 continue;
             }
-#endif
-            const REAL value = LOADED(line[j * sizes.inner + k]);
-#ifdef WITH_INDICES
-            const int replaces = REPLACES(total, value);
-            index = replaces ? j : index;
-            total = replaces ? value : total;
-#else
-            total = FOLDED(total, value);
-#endif
+            total = folded(total, folded_of(LOADED(lines[j * sizes.inner + k]), j));
         }
-        totals[totals_offset + at + k] = total;
+        totals[totals_offset + at + k] = total.value;
 #ifdef WITH_INDICES
-        total_indices[total_indices_offset + at + k] = index;
+        total_indices[total_indices_offset + at + k] = total.index;
 #endif
     }
+}
+
+// The scan of the lines of a work-item.
+struct Results {
+    __global OUTPUT* values;
+    __global long* indices;  // not used without WITH_INDICES
+};
+static inline void store_result(const struct Results results, const long at, const struct Folded total) {
+    results.values[at] = ROUNDED(total.value);
+#ifdef WITH_INDICES
+    results.indices[at] = total.index;
+#endif
 }
 
 __kernel void scan(const struct Scan sizes, __global const STORED* restrict x, const long x_offset,
@@ -166,64 +183,50 @@ __kernel void scan(const struct Scan sizes, __global const STORED* restrict x, c
                    __global long* restrict indices, const long indices_offset
 #endif
 ) {
-    const long first = FIRST_COLUMN, chunk = get_global_id(1);
-    const int width = COLUMNS;
-    if (width <= 0) return;
-    __global const STORED* line = LINE(x, x_offset) + first;
-    __global OUTPUT* result = LINE(out, out_offset) + first;
+    const struct Columns columns = own_columns(&sizes);
+    const long chunk = get_global_id(1);
+    if (columns.count <= 0) return;
     const long from = chunk * sizes.each, to = min(sizes.n, from + sizes.each);
     if (from >= to) return;
+    __global const STORED* lines = x + x_offset + lines_offset(&sizes, &columns);
+    struct Results results;
+    results.values = out + out_offset + lines_offset(&sizes, &columns);
+#ifdef WITH_INDICES
+    results.indices = indices + indices_offset + lines_offset(&sizes, &columns);
+#endif
+    // Two arrays rather than one of structs, so that the loops over columns are vectorised.
     REAL total[WIDTH];
-#ifdef WITH_INDICES
-    long index[WIDTH];
-    __global long* out_indices = LINE(indices, indices_offset) + first;
-#endif
-    for (int k = 0; k < width; ++k) {
-        total[k] = LOADED(line[from * sizes.inner + k]);
-#ifdef WITH_INDICES
-        index[k] = from;
-#endif
+    long total_index[WIDTH];
+    for (int k = 0; k < columns.count; ++k) {
+        total[k] = LOADED(lines[from * sizes.inner + k]);
+        total_index[k] = from;
     }
     // From the previous chunk back to the first, so that the right operand always comes after the left one.
     for (long before = chunk - 1; before >= 0; --before) {
-        const long at = ((long)get_global_id(2) * sizes.chunks + before) * sizes.inner + first;
-        for (int k = 0; k < width; ++k) {
-            const REAL chunk_total = totals[totals_offset + at + k];
+        const long at = (columns.outer * sizes.chunks + before) * sizes.inner + columns.first;
+        for (int k = 0; k < columns.count; ++k) {
 #ifdef WITH_INDICES
+            const REAL chunk_total = totals[totals_offset + at + k];
             const int replaces = REPLACES(chunk_total, total[k]);
-            index[k] = replaces ? index[k] : total_indices[total_indices_offset + at + k];
+            total_index[k] = replaces ? total_index[k] : total_indices[total_indices_offset + at + k];
             total[k] = replaces ? total[k] : chunk_total;
 #else
-            total[k] = FOLDED(chunk_total, total[k]);
+            total[k] = FOLDED(totals[totals_offset + at + k], total[k]);
 #endif
         }
     }
     for (long j = from; j < to; ++j) {
-#if SKIP_LENGTH > 1
-        if (j > from && j % SKIP_LENGTH == 0 && j + SKIP_LENGTH <= to && none_replaces(total[0], line + j)) {
-            for (int k = 0; k < SKIP_LENGTH; ++k) {
-                result[j + k] = ROUNDED(total[0]);
-                out_indices[j + k] = index[0];
-            }
+        if (j > from && j % SKIP_LENGTH == 0 && j + SKIP_LENGTH <= to && none_replaces(total[0], lines + j)) {
+            for (int k = 0; k < SKIP_LENGTH; ++k) store_result(results, j + k, folded_of(total[0], total_index[0]));
             j += SKIP_LENGTH - 1;
             continue;
         }
-#endif
-        for (int k = 0; k < width; ++k) {
-            if (j > from) {
-                const REAL value = LOADED(line[j * sizes.inner + k]);
-#ifdef WITH_INDICES
-                const int replaces = REPLACES(total[k], value);
-                index[k] = replaces ? j : index[k];
-                total[k] = replaces ? value : total[k];
-#else
-                total[k] = FOLDED(total[k], value);
-#endif
-            }
-            result[j * sizes.inner + k] = ROUNDED(total[k]);
-#ifdef WITH_INDICES
-            out_indices[j * sizes.inner + k] = index[k];
-#endif
+        for (int k = 0; k < columns.count; ++k) {
+            struct Folded sum = folded_of(total[k], total_index[k]);
+            if (j > from) sum = folded(sum, folded_of(LOADED(lines[j * sizes.inner + k]), j));
+            store_result(results, j * sizes.inner + k, sum);
+            total[k] = sum.value;
+            total_index[k] = sum.index;
         }
     }
 }

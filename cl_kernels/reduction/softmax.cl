@@ -8,7 +8,7 @@
 //   SIMD_COLUMNS  simd style, inner > 1: a work-item takes COLUMNS neighbouring k of `each` o. global (column blocks, o
 //            groups)
 //   SIMT     simt style: several work-items per row. global (row groups * local size)
-//            With inner == 1 the forward kernel is written over row_program.clh and may be fused
+//            Where inner == 1, the forward kernel is a row operator that may be fused (row_program.clh)
 //   LOG      1: log-softmax
 //   INNER    SIMT: 1 if inner > 1
 //   REAL, T  float or double
@@ -17,75 +17,79 @@
 #include "noinline.clh"
 #include "math.clh"
 
+// dx[c] from the result y and the gradient g; `sum` is that of g y, or of g.
+#if LOG
+#define GRADIENT(g, y, sum) ((g)-d_exp(y) * (sum))
+#else
+#define GRADIENT(g, y, sum) ((y) * ((g) - (sum)))
+#endif
+
 #ifdef SIMD
 
 #undef D_WIDTH
 #define D_WIDTH LANES
 #include "math.clh"
 #include "row.clh"
-#include "row_program.clh"
 #define FIRST(v, w, m) (v)
 #define PRODUCT(v, w, m) ((v) * (w))
+#define EXPONENTIAL(v, w, m) d_exp((v) - (m))
 ROW_SUM(row_sum, FIRST)
 ROW_SUM(row_dot, PRODUCT)
-#define EXPONENTIAL(v, w, m) d_exp((v) - (m))
 ROW_SUM(row_sum_exp, EXPONENTIAL)
 
-#define STORE(v, p) row_store(v, p)
+#if LOG
+struct RowState {
+    REAL max, log_sum;
+};
+#define ROW_RESULT(READ, c) ((READ(row.x + (c)) - state.max) - state.log_sum)
+#else
+struct RowState {
+    REAL scale;
+};
+#define ROW_RESULT(READ, c) (READ(row.scratch + (c)) * state.scale)  // scratch: exp(x - m)
+#endif
+#include "row_program.clh"
 
-// Code for each vector of a row, at c. The last `rest` elements are processed as a whole vector (WHOLE) if the elements
-// past the row belong to this work-item's next rows, which are written later; as the first elements of a vector (REST)
-// if LANES elements are readable; otherwise one by one (ONE).
-#define OVER_ROW(VECTOR, WHOLE, REST, ONE)          \
-    {                                               \
-        long c = 0;                                 \
-        for (; c + LANES <= n; c += LANES) {        \
-            VECTOR;                                 \
-        }                                           \
-        const int rest = (int)(n - c);              \
-        if (rest > 0 && c + LANES <= own) {         \
-            WHOLE;                                  \
-        } else if (rest > 0 && c + LANES <= room) { \
-            REST;                                   \
-        } else {                                    \
-            for (; c < n; ++c) {                    \
-                ONE;                                \
-            }                                       \
-        }                                           \
+// Stores exp(x - m) in the row's scratch memory; returns the sum.
+static inline REAL store_exponentials(const struct Row row, const long n, const REAL m) {
+    __global const REAL* x = row.x;
+    __global REAL* powers = row.scratch;
+    ROW_VEC sums = (ROW_VEC)(0);
+    REAL sum = 0;
+    long c = 0;
+    for (; c + LANES <= n; c += LANES) {
+        const ROW_VEC e = d_exp(ROW_LOAD(x + c) - m);
+        sums += e;
+        row_store(e, powers + c);
     }
+    if (c < n && c + LANES <= row.readable) {
+        const ROW_VEC e = d_exp(ROW_LOAD(x + c) - m);
+        sums += ROW_FIRST(e, (int)(n - c), 0);
+        row_store_last(e, powers + c, (int)(n - c), row.writable - c);
+        c = n;
+    }
+    for (; c < n; ++c) {
+        const REAL e = d_exp(x[c] - m);
+        sum += e;
+        powers[c] = e;
+    }
+    return sum + row_sum_of(sums);
+}
 
 NOINLINE void softmax_part(const size_t id0, ROW_PARAMETERS) {
-    EACH_ROW {
-        ROW_POINTERS
-        const REAL m = row_max(x, n, room);
+    struct Row row = first_row(id0, ROW_ARGUMENTS);
+    for (; row.number < row.end; row = following_row(row, ROW_ARGUMENTS)) {
+        row = read_row(row, ROW_ARGUMENTS);
+        const REAL m = row_max(row.x, n, row.readable);
 #if LOG
-        const REAL log_sum = d_log(row_sum_exp(x, x, n, m, room));
-#ifdef FUSED
-        PUT_ROW(, (x[c] - m) - log_sum)
+        const struct RowState state = {m, d_log(row_sum_exp(row.x, row.x, n, m, row.readable))};
+        write_row(row, state, row.readable, ROW_ARGUMENTS);
 #else
-        OVER_ROW(STORE((ROW_LOAD(x + c) - m) - log_sum, y + c), STORE((ROW_LOAD(x + c) - m) - log_sum, y + c),
-                 row_store_rest((ROW_LOAD(x + c) - m) - log_sum, y + c, rest), y[c] = (x[c] - m) - log_sum)
+        const struct RowState state = {1 / store_exponentials(row, n, m)};
+        // The last exponentials are read one by one if they were stored in parts: store forwarding to a vector load
+        // would fail.
+        write_row(row, state, row.writable, ROW_ARGUMENTS);
 #endif
-#else
-        __global REAL* powers = KERNEL_ROW;
-        ROW_VEC sums = (ROW_VEC)(0);
-        REAL sum = 0;
-        OVER_ROW(const ROW_VEC e = d_exp(ROW_LOAD(x + c) - m); sums += e;
-                 STORE(e, powers + c), const ROW_VEC e = d_exp(ROW_LOAD(x + c) - m); sums += ROW_FIRST(e, rest, 0);
-                 STORE(e, powers + c), const ROW_VEC e = d_exp(ROW_LOAD(x + c) - m); sums += ROW_FIRST(e, rest, 0);
-                 row_store_rest(e, powers + c, rest), const REAL e = d_exp(x[c] - m); sum += e; powers[c] = e)
-        const REAL scale = 1 / (sum + row_sum_of(sums));
-#ifdef FUSED
-        PUT_ROW(, powers[c] * scale)
-#else
-        // The last elements are read one by one: they may have been stored in parts, and store forwarding to a vector
-        // load would fail.
-        long c = 0;
-        for (; c < n && c + LANES <= own; c += LANES) STORE(ROW_LOAD(y + c) * scale, y + c);
-        for (; c < n; ++c) y[c] *= scale;
-#endif
-#endif
-        NEXT_ROW
     }
 }
 
@@ -95,23 +99,24 @@ NOINLINE void softmax_backward_part(const size_t id0, const long inner, const lo
                                     __global const REAL* restrict y_base, const long y_offset,
                                     __global const REAL* restrict g_base, const long g_offset,
                                     __global REAL* restrict dx_base, const long dx_offset) {
-    const long last = min(outer, ((long)id0 + 1) * each);
-    for (long row = id0 * each; row < last; ++row) {
+    const long end = min(outer, ((long)id0 + 1) * each);
+    for (long row = id0 * each; row < end; ++row) {
         __global const REAL* y = y_base + y_offset + row * n;
         __global const REAL* g = g_base + g_offset + row * n;
         __global REAL* dx = dx_base + dx_offset + row * n;
-        const long room = (outer - row) * n, own = (last - row) * n;
+        const long readable = (outer - row) * n, writable = (end - row) * n;
 #if LOG
-        const REAL sum = row_sum(g, g, n, 0, room);
-#define GRADIENT ROW_LOAD(g + c) - d_exp(ROW_LOAD(y + c)) * sum
-        OVER_ROW(STORE(GRADIENT, dx + c), STORE(GRADIENT, dx + c), row_store_rest(GRADIENT, dx + c, rest),
-                 dx[c] = g[c] - d_exp(y[c]) * sum)
+        const REAL sum = row_sum(g, g, n, 0, readable);
 #else
-        const REAL sum = row_dot(g, y, n, 0, room);
-#define GRADIENT ROW_LOAD(y + c) * (ROW_LOAD(g + c) - sum)
-        OVER_ROW(STORE(GRADIENT, dx + c), STORE(GRADIENT, dx + c), row_store_rest(GRADIENT, dx + c, rest),
-                 dx[c] = y[c] * (g[c] - sum))
+        const REAL sum = row_dot(g, y, n, 0, readable);
 #endif
+        long c = 0;
+        for (; c + LANES <= n; c += LANES) row_store(GRADIENT(ROW_LOAD(g + c), ROW_LOAD(y + c), sum), dx + c);
+        if (c < n && c + LANES <= readable) {
+            row_store_last(GRADIENT(ROW_LOAD(g + c), ROW_LOAD(y + c), sum), dx + c, (int)(n - c), writable - c);
+            c = n;
+        }
+        for (; c < n; ++c) dx[c] = GRADIENT(g[c], y[c], sum);
     }
 }
 
@@ -217,75 +222,53 @@ __kernel void softmax_backward(const long inner, const long outer, const long n,
 ROW_GROUP_COMBINE(group_max, REAL, LARGER)
 ROW_GROUP_COMBINE(group_sum, REAL, ADDED)
 
-// Work-items past the last row use its data, take part in all barriers, and write nothing.
-#define START(g, rows, inner) ((min((g).row, (rows)-1) / (inner)) * n * (inner) + min((g).row, (rows)-1) % (inner))
-
-#if INNER  // not fused, strided rows
-
-__kernel void softmax(const long inner, const long outer, const long n, const int lanes, const int lane_stride,
-                      __local REAL* shared, __global const REAL* restrict x_base, const long x_offset,
-                      __global REAL* restrict y_base, const long y_offset) {
-    const struct RowGroup group = row_group(lanes, lane_stride);
-    const long rows = outer * inner, start = START(group, rows, inner);
-    __global const REAL* x = x_base + x_offset + start;
-    __global REAL* y = y_base + y_offset + start;
-#undef ELEMENT
-#undef FIRST_ELEMENT
-#undef PUT_ELEMENT
-#define ELEMENT(v, c) const REAL v = x[(c)*inner];
-#define FIRST_ELEMENT(v, c) ELEMENT(v, c)
-#define PUT_ELEMENT(v, c) y[(c)*inner] = v;
-#else
 __kernel void softmax(const long inner, ROW_PARAMETERS) {
-    ROW_POINTERS
+#if INNER
+    const struct Row row = row_of(row_group(lanes, lane_stride), inner, ROW_ARGUMENTS);
+#else
+    const struct Row row = row_of(row_group(lanes, lane_stride), 1, ROW_ARGUMENTS);
 #endif
+    const int first = row.group.lane;
     REAL m = -INFINITY;
-    for (long c = group.lane; c < n; c += lanes) {
-        FIRST_ELEMENT(v, c)
-        m = LARGER(m, v);
+    for (long c = first; c < n; c += lanes) {
+        const REAL x = first_read(row, c, ROW_ARGUMENTS);
+        m = LARGER(m, x);
     }
-    m = group_max(shared, group, m);
+    m = group_max(shared, row.group, m);
     REAL sum = 0;
-    for (long c = group.lane; c < n; c += lanes) {
-        ELEMENT(v, c)
-        sum += d_exp(v - m);
-    }
-    sum = group_sum(shared, group, sum);
-    if (group.row >= rows) return;
+    for (long c = first; c < n; c += lanes) sum += d_exp(read_again(row, c, ROW_ARGUMENTS) - m);
+    sum = group_sum(shared, row.group, sum);
+    if (row.group.row >= rows) return;
 #if LOG
     const REAL log_sum = d_log(sum);
-#define RESULT_OF(v) ((v)-m) - log_sum
+    for (long c = first; c < n; c += lanes)
+        write_result(row, c, (read_again(row, c, ROW_ARGUMENTS) - m) - log_sum, ROW_ARGUMENTS);
 #else
     const REAL scale = 1 / sum;
-#define RESULT_OF(v) d_exp((v)-m) * scale
+    for (long c = first; c < n; c += lanes)
+        write_result(row, c, d_exp(read_again(row, c, ROW_ARGUMENTS) - m) * scale, ROW_ARGUMENTS);
 #endif
-    for (long c = group.lane; c < n; c += lanes) {
-        ELEMENT(v, c)
-        PUT_ELEMENT(RESULT_OF(v), c)
-    }
 }
 
-__kernel void softmax_backward(const long inner, const long outer, const long n, const int lanes, const int lane_stride,
+__kernel void softmax_backward(const long inner, const long rows, const long n, const int lanes, const int lane_stride,
                                __local REAL* shared, __global const REAL* restrict y_base, const long y_offset,
                                __global const REAL* restrict g_base, const long g_offset,
                                __global REAL* restrict dx_base, const long dx_offset) {
     const struct RowGroup group = row_group(lanes, lane_stride);
-    const long rows = outer * inner, start = START(group, rows, inner);
-    __global const REAL* y = y_base + y_offset + start;
-    __global const REAL* g = g_base + g_offset + start;
-    __global REAL* dx = dx_base + dx_offset + start;
+    const long row = min(group.row, rows - 1);  // those past the last row take part in barriers and write nothing
+    const long begin = row / inner * n * inner + row % inner;
+    __global const REAL* y = y_base + y_offset + begin;
+    __global const REAL* g = g_base + g_offset + begin;
+    __global REAL* dx = dx_base + dx_offset + begin;
     REAL sum = 0;
 #if LOG
     for (long c = group.lane; c < n; c += lanes) sum += g[c * inner];
-    sum = group_sum(shared, group, sum);
-    if (group.row >= rows) return;
-    for (long c = group.lane; c < n; c += lanes) dx[c * inner] = g[c * inner] - d_exp(y[c * inner]) * sum;
 #else
     for (long c = group.lane; c < n; c += lanes) sum += g[c * inner] * y[c * inner];
+#endif
     sum = group_sum(shared, group, sum);
     if (group.row >= rows) return;
-    for (long c = group.lane; c < n; c += lanes) dx[c * inner] = y[c * inner] * (g[c * inner] - sum);
-#endif
+    for (long c = group.lane; c < n; c += lanes) dx[c * inner] = GRADIENT(g[c * inner], y[c * inner], sum);
 }
 
 #endif

@@ -37,12 +37,6 @@ struct Resize {
         __global const int *restrict indices, const long indices_offset, __global const REAL *restrict weights, \
         const long weights_offset, __global REAL *restrict to_base, const long to_offset
 #define ARGUMENTS s, from_base, from_offset, indices, indices_offset, weights, weights_offset, to_base, to_offset
-#define POINTERS                                             \
-    __global const REAL* from_all = from_base + from_offset; \
-    __global REAL* to_all = to_base + to_offset;             \
-    indices += indices_offset;                               \
-    weights += weights_offset;
-
 // The first row of `indices` whose last index is at least j.
 static inline int first_row(__global const int* indices, const int m, const int taps, const int j) {
     int low = 0, high = m;
@@ -58,53 +52,66 @@ static inline int first_row(__global const int* indices, const int m, const int 
 
 #include "row.clh"
 
-// Computes a row of the result; SUM(LOAD) adds to `sum`: first for vectors, then for single elements.
-#define ROW_OF(SUM)                            \
-    int c = 0;                                 \
-    for (; c + LANES <= s.inner; c += LANES) { \
-        ROW_VEC sum = (ROW_VEC)(0);            \
-        SUM(ROW_LOAD);                         \
-        row_store(sum, to + c);                \
-    }                                          \
-    for (; c < s.inner; ++c) {                 \
-        REAL sum = 0;                          \
-        SUM(*);                                \
-        to[c] = sum;                           \
-    }
+#define LOAD_ELEMENT(p) (*(p))
 
-#define FORWARD_SUM(LOAD)                                                                     \
-    for (int k = 0; k < K; ++k) {                                                             \
-        const REAL weight = WEIGHT(i * K + k);                                                \
-        if (weight != 0) sum += weight * LOAD(from + (long)indices[i * K + k] * s.inner + c); \
+// Defines VALUE NAME(...): the sum for an element i of the result, over elements of x that LOAD reads from `from` on.
+#define FORWARD_SUM(NAME, VALUE, LOAD)                                                                         \
+    static inline VALUE NAME(const struct Resize s, __global const int* indices, __global const REAL* weights, \
+                             __global const REAL* from, const int i) {                                         \
+        VALUE sum = (VALUE)(0);                                                                                \
+        for (int k = 0; k < K; ++k) {                                                                          \
+            const REAL weight = WEIGHT(i * K + k);                                                             \
+            if (weight != 0) sum += weight * LOAD(from + (long)indices[i * K + k] * s.inner);                  \
+        }                                                                                                      \
+        return sum;                                                                                            \
     }
+FORWARD_SUM(forward_sum, REAL, LOAD_ELEMENT)
+FORWARD_SUM(forward_sum_vector, ROW_VEC, ROW_LOAD)
 
-#define BACKWARD_SUM(LOAD)                                                                                  \
-    for (int i = first; i < s.m && indices[i * K] <= j; ++i)                                                \
-        for (int k = 0; k < K; ++k) {                                                                       \
-            const REAL weight = WEIGHT(i * K + k);                                                          \
-            if (indices[i * K + k] == j && weight != 0) sum += weight * LOAD(from + (long)i * s.inner + c); \
-        }
+// The same for an element j of the gradient of x, from the row `first` of `indices` on.
+#define BACKWARD_SUM(NAME, VALUE, LOAD)                                                                        \
+    static inline VALUE NAME(const struct Resize s, __global const int* indices, __global const REAL* weights, \
+                             __global const REAL* from, const int first, const int j) {                        \
+        VALUE sum = (VALUE)(0);                                                                                \
+        for (int i = first; i < s.m && indices[i * K] <= j; ++i)                                               \
+            for (int k = 0; k < K; ++k) {                                                                      \
+                const REAL weight = WEIGHT(i * K + k);                                                         \
+                if (indices[i * K + k] == j && weight != 0) sum += weight * LOAD(from + (long)i * s.inner);    \
+            }                                                                                                  \
+        return sum;                                                                                            \
+    }
+BACKWARD_SUM(backward_sum, REAL, LOAD_ELEMENT)
+BACKWARD_SUM(backward_sum_vector, ROW_VEC, ROW_LOAD)
 
 NOINLINE void resize_part(const size_t id0, PARAMETERS) {
-    POINTERS
+    from_base += from_offset;
+    to_base += to_offset;
+    indices += indices_offset;
+    weights += weights_offset;
     const long last = min(s.rows, ((long)id0 + 1) * s.each);
     for (long row = id0 * s.each; row < last; ++row) {
         const long a = row / s.m;
         const int i = (int)(row - a * s.m);
-        __global const REAL* from = from_all + a * s.n * s.inner;
-        __global REAL* to = to_all + row * s.inner;
-        ROW_OF(FORWARD_SUM)
+        __global const REAL* from = from_base + a * s.n * s.inner;
+        __global REAL* to = to_base + row * s.inner;
+        int c = 0;
+        for (; c + LANES <= s.inner; c += LANES)
+            row_store(forward_sum_vector(s, indices, weights, from + c, i), to + c);
+        for (; c < s.inner; ++c) to[c] = forward_sum(s, indices, weights, from + c, i);
     }
 }
 
 __kernel void resize(PARAMETERS) { resize_part(get_global_id(0), ARGUMENTS); }
 
 NOINLINE void resize_line_part(const size_t id0, PARAMETERS) {
-    POINTERS
+    from_base += from_offset;
+    to_base += to_offset;
+    indices += indices_offset;
+    weights += weights_offset;
     const long last = min(s.rows, ((long)id0 + 1) * s.each);
     for (long row = id0 * s.each; row < last; ++row) {
-        __global const REAL* from = from_all + row * s.n;
-        __global REAL* to = to_all + row * s.m;
+        __global const REAL* from = from_base + row * s.n;
+        __global REAL* to = to_base + row * s.m;
         for (int i = 0; i < s.m; ++i) {
             REAL sum = 0;
             for (int k = 0; k < K; ++k) {
@@ -119,15 +126,21 @@ NOINLINE void resize_line_part(const size_t id0, PARAMETERS) {
 __kernel void resize_line(PARAMETERS) { resize_line_part(get_global_id(0), ARGUMENTS); }
 
 NOINLINE void resize_backward_part(const size_t id0, PARAMETERS) {
-    POINTERS
+    from_base += from_offset;
+    to_base += to_offset;
+    indices += indices_offset;
+    weights += weights_offset;
     const long last = min(s.rows, ((long)id0 + 1) * s.each);
     for (long row = id0 * s.each; row < last; ++row) {
         const long a = row / s.n;
         const int j = (int)(row - a * s.n);
-        __global const REAL* from = from_all + a * s.m * s.inner;
-        __global REAL* to = to_all + row * s.inner;
+        __global const REAL* from = from_base + a * s.m * s.inner;
+        __global REAL* to = to_base + row * s.inner;
         const int first = first_row(indices, s.m, K, j);
-        ROW_OF(BACKWARD_SUM)
+        int c = 0;
+        for (; c + LANES <= s.inner; c += LANES)
+            row_store(backward_sum_vector(s, indices, weights, from + c, first, j), to + c);
+        for (; c < s.inner; ++c) to[c] = backward_sum(s, indices, weights, from + c, first, j);
     }
 }
 
@@ -135,11 +148,14 @@ __kernel void resize_backward(PARAMETERS) { resize_backward_part(get_global_id(0
 
 // A work-item owns the whole line, so it scatters.
 NOINLINE void resize_backward_line_part(const size_t id0, PARAMETERS) {
-    POINTERS
+    from_base += from_offset;
+    to_base += to_offset;
+    indices += indices_offset;
+    weights += weights_offset;
     const long last = min(s.rows, ((long)id0 + 1) * s.each);
     for (long row = id0 * s.each; row < last; ++row) {
-        __global const REAL* from = from_all + row * s.m;
-        __global REAL* to = to_all + row * s.n;
+        __global const REAL* from = from_base + row * s.m;
+        __global REAL* to = to_base + row * s.n;
         for (int j = 0; j < s.n; ++j) to[j] = 0;
         for (int i = 0; i < s.m; ++i) {
             const REAL g = from[i];
@@ -159,31 +175,37 @@ __kernel void resize(PARAMETERS) {
     const int column = (int)get_global_id(0);
     const long a = get_global_id(1);
     if (column >= s.m * s.inner) return;
-    POINTERS
+    from_base += from_offset;
+    to_base += to_offset;
+    indices += indices_offset;
+    weights += weights_offset;
     const int i = column / s.inner, b = column - i * s.inner;
-    __global const REAL* from = from_all + a * s.n * s.inner + b;
+    __global const REAL* from = from_base + a * s.n * s.inner + b;
     REAL sum = 0;
     for (int k = 0; k < K; ++k) {
         const REAL weight = WEIGHT(i * K + k);
         if (weight != 0) sum += weight * from[indices[i * K + k] * s.inner];
     }
-    to_all[a * s.m * s.inner + column] = sum;
+    to_base[a * s.m * s.inner + column] = sum;
 }
 
 __kernel void resize_backward(PARAMETERS) {
     const int column = (int)get_global_id(0);
     const long a = get_global_id(1);
     if (column >= s.n * s.inner) return;
-    POINTERS
+    from_base += from_offset;
+    to_base += to_offset;
+    indices += indices_offset;
+    weights += weights_offset;
     const int j = column / s.inner, b = column - j * s.inner;
-    __global const REAL* from = from_all + a * s.m * s.inner + b;
+    __global const REAL* from = from_base + a * s.m * s.inner + b;
     REAL sum = 0;
     for (int i = first_row(indices, s.m, K, j); i < s.m && indices[i * K] <= j; ++i)
         for (int k = 0; k < K; ++k) {
             const REAL weight = WEIGHT(i * K + k);
             if (indices[i * K + k] == j && weight != 0) sum += weight * from[i * s.inner];
         }
-    to_all[a * s.n * s.inner + column] = sum;
+    to_base[a * s.n * s.inner + column] = sum;
 }
 
 #endif

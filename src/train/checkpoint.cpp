@@ -41,13 +41,6 @@ json to_json(const EpochMetrics& metrics) {
     return row;
 }
 
-template <class Named>
-std::vector<std::string> names_of(const std::vector<Named>& items) {
-    std::vector<std::string> names;
-    for (const Named& item : items) names.push_back(item.name);
-    return names;
-}
-
 /// Prefix of the tensors of a module or optimizer: "model.", or "modules.generator." of several.
 std::string prefix_of(const Trainer::State& state, const char* kind, const std::string& name) {
     return state.has_model() ? name + "." : fmt::format("{}.{}.", kind, name);

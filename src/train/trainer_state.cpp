@@ -31,13 +31,6 @@ void check_names(std::string_view what, const std::vector<std::string>& names) {
                 fmt::format("Trainer: expected names of {} without dots and commas, each once, got {}", what, names));
 }
 
-template <class Named>
-std::vector<std::string> names_of(const std::vector<Named>& items) {
-    std::vector<std::string> names;
-    for (const Named& item : items) names.push_back(item.name);
-    return names;
-}
-
 bool is_classification(const Tensor& output, const Tensor& target) {
     return is_integer(target.dtype()) && target.rank() == 1 && output.rank() == 2 && output.size(0) == target.size(0) &&
            is_floating(output.dtype());

@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <declivity/runtime/buffer.hpp>
@@ -17,6 +18,14 @@
 #include "sums.hpp"
 
 namespace declivity::train {
+
+/// The names of modules, optimizers, metrics or generators.
+template <class Named>
+std::vector<std::string> names_of(const std::vector<Named>& items) {
+    std::vector<std::string> names;
+    for (const Named& item : items) names.push_back(item.name);
+    return names;
+}
 
 struct Trainer::State {
     State(std::vector<NamedModule> module_list, std::vector<NamedOptimizer> optimizer_list,

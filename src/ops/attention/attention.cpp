@@ -10,6 +10,7 @@
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
 
+#include "ops/engine/real_arguments.hpp"
 #include "ops/engine/partial_sums.hpp"
 #include "ops/support/local_block.hpp"
 #include "ops/support/row_launch.hpp"
@@ -105,15 +106,10 @@ Defines tile_defines(const Operands& in, const Attention& call) {
     return defines_of(in, call).set("GROUPED_QUERIES", in.q.shape[1] == in.k.shape[1] ? 0 : 1);
 }
 
-Argument real(DType dtype, double value) {
-    if (dtype == DType::f64) return value;
-    return static_cast<float>(value);
-}
-
 std::vector<Argument> arguments_of(const Operands& in, const Attention& call, const Sizes& sizes) {
     const auto& [q, k, v, mask, slopes, random] = in;
     return {sizes,
-            real(q.dtype, call.scale),
+            real_argument(q.dtype, call.scale),
             q.argument(),
             k.argument(),
             v.argument(),
@@ -122,7 +118,7 @@ std::vector<Argument> arguments_of(const Operands& in, const Attention& call, co
             or_else(random, q),
             call.random_first,
             call.random_index,
-            real(q.dtype, call.dropout)};
+            real_argument(q.dtype, call.dropout)};
 }
 
 /// Packs a matrix of each head, (B, heads, L, D), into panels of `rows` rows: panels[z][panel][d][row].

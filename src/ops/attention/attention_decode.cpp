@@ -9,6 +9,7 @@
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
 
+#include "ops/engine/real_arguments.hpp"
 #include "ops/support/local_block.hpp"
 #include "ops/support/row_launch.hpp"
 #include "ops/support/vector_form.hpp"
@@ -46,11 +47,6 @@ struct Combine {
 
 std::int64_t keys_of(const View& k, const View& table) {
     return table.buffer ? table.shape[1] * k.shape[2] : k.shape[2];
-}
-
-Argument real(DType dtype, double value) {
-    if (dtype == DType::f64) return value;
-    return static_cast<float>(value);
 }
 
 Defines defines_of(DType stored, DType output, const View& k, const View& v, const View& lengths, const View& table) {
@@ -145,7 +141,7 @@ EpilogueFused launch_decode(const OperationViews& views, const Decoding& call) {
     Defines defines = defines_of(k.dtype, y.dtype, k, v, lengths, table);
     defines.set("ROWS", pieces.rows).set("SPLIT_KEYS", pieces.splits > 1 ? 1 : 0);
     std::vector<Argument> arguments{sizes,
-                                    real(q.dtype, call.scale),
+                                    real_argument(q.dtype, call.scale),
                                     q.argument(),
                                     k.argument(),
                                     v.argument(),

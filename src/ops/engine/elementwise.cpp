@@ -26,7 +26,6 @@ using Node = ExpressionNode;
 constexpr std::size_t kKernelCopy = 1 << 20;  // bytes of a copy from which on simd devices use a kernel
 constexpr std::int64_t kSimdChunk =
     8192;  // simd: elements that a work-item loops over, enough to hide its start-up cost
-constexpr std::int64_t kMaxGroups = 65535;  // in the second dimension: some GPUs refuse launches with more
 
 void merge(const Shape& shape, ElementwisePlan& plan) {
     IndexSpace space{shape, {}};
@@ -112,7 +111,7 @@ Range range_of(const RangeConfig& config, const Kernel& kernel, bool simd) {
         group_rows *= 2;
     range.local = {group_columns, group_rows, 1};
     const std::size_t rows = to_size(config.rows),
-                      rows_down = std::min(round_up(rows, group_rows), group_rows * to_size(kMaxGroups));
+                      rows_down = std::min(round_up(rows, group_rows), group_rows * to_size(kMaxGroupsAlongAxis));
     range.global = {round_up(range.global[0], group_columns), rows_down,
                     rows / rows_down + (rows % rows_down == 0 ? 0 : 1)};
     return range;

@@ -15,8 +15,7 @@ namespace {
 // Tunables in addition to work_split.hpp; their meaning is documented in cl_kernels/engine/elementwise_reduce.cl.
 constexpr std::int64_t kSimdBlock = 1024;
 constexpr std::int64_t kSimtBlock = 64;
-constexpr std::int64_t kMinColumns = 64;    // elements of a row from which on avoiding the store pays off
-constexpr std::int64_t kMaxGroups = 65535;  // in the second dimension: some GPUs refuse launches with more
+constexpr std::int64_t kMinColumns = 64;  // elements of a row from which on avoiding the store pays off
 
 bool contains(const Dims& axes, int axis) { return std::ranges::find(axes, axis) != axes.end(); }
 
@@ -54,7 +53,7 @@ bool may_reduce_rows(const Shape& shape, const Dims& axes, const Device& device)
     int inner = shape.rank();
     std::int64_t columns = 1;
     while (inner > 0 && contains(axes, inner - 1)) columns *= shape[--inner];
-    return columns >= kMinColumns && (is_simd(device) || shape.numel() / columns <= kMaxGroups);
+    return columns >= kMinColumns && (is_simd(device) || shape.numel() / columns <= kMaxGroupsAlongAxis);
 }
 
 std::optional<ElementwiseReduced> elementwise_reduce(Reduce kind, const Expression& of, const Dims& axes,
@@ -72,7 +71,7 @@ std::optional<ElementwiseReduced> elementwise_reduce(Reduce kind, const Expressi
 
     const bool simd = is_simd(device);
     const std::int64_t columns = plan.sizes.back(), rows = plan.sizes.numel() / columns;
-    if (!simd && rows > kMaxGroups) return std::nullopt;
+    if (!simd && rows > kMaxGroupsAlongAxis) return std::nullopt;
     const std::int64_t chunk = ceil_div(columns, splits_of(device, simd, rows, columns)),
                        splits = ceil_div(columns, chunk);
     ElementwiseReduced out = left_to_reduce(shape, axes, inner, splits, accumulate, device);

@@ -218,7 +218,7 @@ void generate_random(const Node& node, int input, const Operand& operand, bool t
         code.rows += fmt::format(" const REAL r{} = {};", input, call("(", ""));
     } else if (operand.step() == Step::next && tiled) {
         code.tiles += fmt::format(" REAL r{0}[TILE + 2 * D_RANDOM_COUNT]; const int s{0} = {1};", input,
-                                  call(fmt::format("_run(r{}, ", input), " + from, n"));
+                                  call(fmt::format("_run(r{}, ", input), " + from, tile_columns"));
         value = fmt::format("r{0}[s{0} + (i - from)]", input);
     } else {
         value = call("(", fmt::format(" + i * STEP{}", input));

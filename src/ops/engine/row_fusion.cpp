@@ -29,7 +29,7 @@ using Kind = Node::Kind;
 
 // Below the limits of an elementwise kernel (expression_node.hpp), since row kernels have further arguments.
 constexpr int kMaxRowInputs = 6, kMaxRowNumbers = 10;
-constexpr std::int64_t kSimtKept = 16384;  // bytes of local memory for the rows of a work-group
+constexpr std::int64_t kSimtCachedBytes = 16384;  // bytes of local memory for the rows of a work-group
 
 std::int64_t row_length(const Shape& shape, int inner) {
     std::int64_t n = 1;
@@ -37,10 +37,10 @@ std::int64_t row_length(const Shape& shape, int inner) {
     return n;
 }
 
-/// Returns whether a simt work-group has room for its rows. Without it, elements are recomputed at each read.
-bool keeps_rows(const Device& device, DType dtype, std::int64_t rows, std::int64_t n) {
+/// Returns whether a simt work-group has local memory for its rows. Without it, elements are recomputed at each read.
+bool caches_rows(const Device& device, DType dtype, std::int64_t rows, std::int64_t n) {
     const RowGroup group = row_group(rows, n, false, kSimtGroup);
-    return group.rows * n <= block_elements(device, dtype, kSimtKept) - static_cast<std::int64_t>(group.items());
+    return group.rows * n <= block_elements(device, dtype, kSimtCachedBytes) - static_cast<std::int64_t>(group.items());
 }
 
 /// Elements of a row from which on its functions are worth a loop of their own in simd kernels. Below, the gain of an
@@ -54,7 +54,7 @@ struct Profitable {
     /// simt kernels compute several times what they do not cache.
     static bool prologue(const Device& device, DType dtype, std::int64_t rows, std::int64_t n, bool costly) {
         if (is_simd(device)) return row(n, costly);
-        return !costly || keeps_rows(device, dtype, rows, n);
+        return !costly || caches_rows(device, dtype, rows, n);
     }
     /// f64 exponentials and similar functions are calls that leave no registers on GPUs.
     static bool epilogue(const Device& device, DType dtype, std::int64_t n, bool costly) {
@@ -194,12 +194,12 @@ void launch_fused(const Fusion& fusion, const View& x, const View& stored, const
     const KernelStyle style = kernel_style_of(device);
     const bool simd = style == KernelStyle::simd, prologue = steps.before > 0;
     const std::int64_t n = plan.sizes.back(), rows = plan.sizes.numel() / n;
-    const bool kept = !simd && prologue && keeps_rows(device, dtype, rows, n);
+    const bool cached = !simd && prologue && caches_rows(device, dtype, rows, n);
     const std::string form = fmt::format("{} {} {} {} {} {} {} ", own.name, own.defines.text(), static_cast<int>(style),
-                                         steps.before, bool(stored.buffer), kept, static_cast<int>(out.dtype));
+                                         steps.before, bool(stored.buffer), cached, static_cast<int>(out.dtype));
     const Kernel kernel = kernel_of_structure(form, steps, plan, device, [&] {
         Defines defines = row_defines(steps, plan, device, style, out.dtype);
-        defines.set("FUSED", 1).set("STORE_ROW", stored.buffer ? 1 : 0).set("KEPT", kept ? 1 : 0);
+        defines.set("FUSED", 1).set("STORE_ROW", stored.buffer ? 1 : 0).set("CACHE_ROW", cached ? 1 : 0);
         return KernelSpec{own.file, own.name, defines.append(own.defines)};
     });
     const RowGrid grid = row_grid(device, dtype, rows, n);
@@ -212,7 +212,8 @@ void launch_fused(const Fusion& fusion, const View& x, const View& stored, const
     if (simd && (own.needs_row || (prologue && !stored.buffer)))
         row = View::make(device, dtype, {static_cast<std::int64_t>(grid.simd_global[0]), n + vector_lanes(dtype)});
     if (!simd)
-        rest.emplace_back(LocalMemory{to_size(kept ? row_group(rows, n, false, kernel).rows * n : 1) * size_of(dtype)});
+        rest.emplace_back(
+            LocalMemory{to_size(cached ? row_group(rows, n, false, kernel).rows * n : 1) * size_of(dtype)});
     rest.insert(rest.end(), {Argument(or_else(x, out)), Argument(or_else(stored, out))});
     if (simd) rest.emplace_back(or_else(row, out));
     rest.emplace_back(out.argument());

@@ -33,9 +33,8 @@ constexpr std::int64_t kSimtShortPlane = 8;   // the same for adjacent work-item
 constexpr std::int64_t kWholePlane =
     // elements of adjacent channels from which on they are processed alone, with the stride of all channels
     256;
-constexpr std::int64_t kWideRun = 1024;     // elements of adjacent channels that a work-item should process together
-constexpr std::int64_t kMaxWide = 8;        // channels of a work-item
-constexpr std::int64_t kMaxChunks = 65535;  // groups along the second axis that every driver accepts
+constexpr std::int64_t kWideRun = 1024;  // elements of adjacent channels that a work-item should process together
+constexpr std::int64_t kMaxWide = 8;     // channels of a work-item
 
 /// Layout of the kernel's struct; must match cl_kernels/norm/batch_norm.cl.
 struct Sizes {
@@ -99,7 +98,7 @@ LaunchConfig launch_config_of(const View& x) {
     }
     sizes.chunk = ceil_div(sizes.positions, std::max<std::int64_t>(1, config.splits));
     if (config.short_planes) sizes.chunk = std::min(sizes.chunk, kColumnChunk);
-    sizes.chunk = std::max(sizes.chunk, ceil_div(sizes.positions, kMaxChunks));
+    sizes.chunk = std::max(sizes.chunk, ceil_div(sizes.positions, kMaxGroupsAlongAxis));
     config.splits = ceil_div(sizes.positions, sizes.chunk);
     if (config.simd && !config.short_planes && config.is_whole())
         sizes.channels_each =
@@ -134,7 +133,7 @@ void launch_elements(const LaunchConfig& config, const char* name, std::initiali
     const Sizes& sizes = config.sizes;
     const bool flat = config.simd && sizes.l == 1;
     const std::int64_t rows = flat ? sizes.n : sizes.n * sizes.c, length = flat ? sizes.c : sizes.l;
-    const std::int64_t chunk = std::max(kSimdWork, ceil_div(length, kMaxChunks));
+    const std::int64_t chunk = std::max(kSimdWork, ceil_div(length, kMaxGroupsAlongAxis));
     const std::int64_t each = rows_each(config.device, rows, std::min(length, chunk));
     const RowGroup group = row_group(rows, length, false, kernel);
     const std::int32_t lanes = group.lanes_argument();

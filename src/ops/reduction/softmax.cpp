@@ -44,7 +44,9 @@ void run(const Softmax& call, const char* kernel_name, const View& like, const s
         grid.each = rows_each(device, rows.outer * blocks, rows.n * std::min(rows.inner, kSimdColumns));
         grid.simd_global = {to_size(blocks), to_size(ceil_div(rows.outer, grid.each))};
     }
-    launch_rows({device, {"softmax.cl", kernel_name, defines}}, grid, {rows.inner, rows.outer, rows.n}, buffers);
+    // Blocks of columns run along the outer axes; the other forms take all rows alike.
+    const std::int64_t count = simd && columns ? rows.outer : rows.rows();
+    launch_rows({device, {"softmax.cl", kernel_name, defines}}, grid, {rows.inner, count, rows.n}, buffers);
 }
 
 EpilogueFused launch_softmax(const OperationViews& views, const Softmax& call) {

@@ -11,13 +11,14 @@
 
 namespace declivity::ops {
 
-constexpr std::int64_t kSimdWork = 16384;       // minimum elements of a work-item, simd
-constexpr std::int64_t kSimdItemsPerUnit = 4;   // work-items for each compute unit, to balance the load
-constexpr std::int64_t kSimdColumns = 64;       // adjacent rows of a work-item if these are contiguous
-constexpr std::int64_t kSimtGroup = 256;        // work-items of a group
-constexpr std::int64_t kSimtGroupsPerUnit = 8;  // groups for each compute unit, to hide latency
-constexpr std::int64_t kSimtWork = 8;           // minimum elements of a work-item of a group
-constexpr std::int64_t kSimtColumns = 32;       // adjacent rows of a group if these are contiguous
+constexpr std::int64_t kSimdWork = 16384;            // minimum elements of a work-item, simd
+constexpr std::int64_t kSimdItemsPerUnit = 4;        // work-items for each compute unit, to balance the load
+constexpr std::int64_t kSimdColumns = 64;            // adjacent rows of a work-item if these are contiguous
+constexpr std::int64_t kSimtGroup = 256;             // work-items of a group
+constexpr std::int64_t kSimtGroupsPerUnit = 8;       // groups for each compute unit, to hide latency
+constexpr std::int64_t kSimtWork = 8;                // minimum elements of a work-item of a group
+constexpr std::int64_t kMaxGroupsAlongAxis = 65535;  // along the second axis: some GPUs refuse launches with more
+constexpr std::int64_t kSimtColumns = 32;            // adjacent rows of a group if these are contiguous
 
 /// Returns make() for a key, cached in each thread. For choices that take longer than a lookup.
 template <class Value, class Key, class Make>
