@@ -4,15 +4,17 @@
 #
 # A name in an unnamed namespace is then visible in the other sources of its folder. Sources that use a name for
 # something else (strategies, which all have a LaunchConfig; models, which all have a Block) are compiled alone:
-# `separate` lists them, by their names without folders. If a compiler reports the redefinition of such a name, rename one
+# SEPARATE lists them, by their names without folders. If a compiler reports the redefinition of such a name, rename one
 # of both, or add the source to the list. With the option OFF each source is compiled alone, which suits work on a few of
 # them: after a change only that source is compiled.
 option(DECLIVITY_UNITY_BUILD "Compile the sources of a folder together, which takes half of the time" ON)
 
 set(declivity_sources_of_unit 8)
 
-# declivity_unity_build(<target> <separate>...)
+# declivity_unity_build(<target> [FOLDERS <regex>] [SEPARATE <name>...]): FOLDERS are those whose sources are compiled
+# together, all by default.
 function(declivity_unity_build target)
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "FOLDERS" "SEPARATE")
     if(NOT DECLIVITY_UNITY_BUILD)
         return()
     endif()
@@ -22,11 +24,11 @@ function(declivity_unity_build target)
     set(last_folder "")
     foreach(source IN LISTS sources)
         cmake_path(GET source FILENAME name)
-        if(name IN_LIST ARGN)
-            continue()
-        endif()
         cmake_path(ABSOLUTE_PATH source BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} OUTPUT_VARIABLE path)
         cmake_path(GET path PARENT_PATH folder)
+        if(name IN_LIST arg_SEPARATE OR (arg_FOLDERS AND NOT folder MATCHES "${arg_FOLDERS}"))
+            continue()
+        endif()
         if(NOT folder STREQUAL last_folder)
             set(last_folder "${folder}")
             set(count 0)

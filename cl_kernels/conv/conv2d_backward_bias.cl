@@ -23,14 +23,14 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void conv2d_backward
     partial[partial_offset + get_group_id(0)] = total;
 #else
     __local REAL shared[GROUP];
-    const int me = get_local_id(0);
-    for (long i = me; i < size; i += GROUP) total += from[i];
-    shared[me] = total;
+    const int item = get_local_id(0);
+    for (long i = item; i < size; i += GROUP) total += from[i];
+    shared[item] = total;
     barrier(CLK_LOCAL_MEM_FENCE);
     for (int width = GROUP / 2; width > 0; width /= 2) {
-        if (me < width) shared[me] += shared[me + width];
+        if (item < width) shared[item] += shared[item + width];
         barrier(CLK_LOCAL_MEM_FENCE);
     }
-    if (me == 0) partial[partial_offset + get_group_id(0)] = shared[0];
+    if (item == 0) partial[partial_offset + get_group_id(0)] = shared[0];
 #endif
 }

@@ -171,17 +171,26 @@ NOINLINE void copy_windows(const struct Conv d, __global const STORED* x, const 
     }
 }
 
+#if OUTPUT_AS > 0
 // Epilogue of a channel, applied when the sums are rounded.
-#if defined(EPILOGUE) && OUTPUT_AS > 0
+#ifdef EPILOGUE
 #define EPILOGUE_PARAMETER , const struct Epilogue epilogue
 #define EPILOGUE_ARGUMENT , epilogue
-#define APPLY_EPILOGUE(value, channel, at) with_epilogue(epilogue, value, channel, at)
-#define APPLY_EPILOGUE_VECTOR(value, channel, at) with_epilogue_vector(epilogue, value, channel, at)
+static inline REAL apply_epilogue(const REAL value, const long channel, const long at EPILOGUE_PARAMETER) {
+    return with_epilogue(epilogue, value, channel, at);
+}
+static inline VEC apply_epilogue_vector(const VEC value, const long channel, const long at EPILOGUE_PARAMETER) {
+    return with_epilogue_vector(epilogue, value, channel, at);
+}
 #else
 #define EPILOGUE_PARAMETER
 #define EPILOGUE_ARGUMENT
-#define APPLY_EPILOGUE(value, channel, at) (value)
-#define APPLY_EPILOGUE_VECTOR(value, channel, at) (value)
+static inline REAL apply_epilogue(const REAL value, const long channel, const long at) { return value; }
+static inline VEC apply_epilogue_vector(const VEC value, const long channel, const long at) { return value; }
+#endif
+#else
+#define EPILOGUE_PARAMETER
+#define EPILOGUE_ARGUMENT
 #endif
 
 #if OUTPUT_AS > 0
@@ -195,8 +204,8 @@ static inline void round_run(const REAL* from, __global OUTPUT* out, const int c
 #endif
     int e = 0;
     for (; e + VW <= count; e += VW)
-        OUTPUT_VSTORE(APPLY_EPILOGUE_VECTOR(VLOAD(from + e), channel, at + e), out + at + e);
-    for (; e < count; ++e) out[at + e] = ROUNDED(APPLY_EPILOGUE(from[e], channel, at + e));
+        OUTPUT_VSTORE(apply_epilogue_vector(VLOAD(from + e), channel, at + e EPILOGUE_ARGUMENT), out + at + e);
+    for (; e < count; ++e) out[at + e] = ROUNDED(apply_epilogue(from[e], channel, at + e EPILOGUE_ARGUMENT));
 }
 #endif
 

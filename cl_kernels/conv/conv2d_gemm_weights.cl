@@ -22,6 +22,8 @@
 
 #define VECTORS (COLUMNS / VW)
 
+TRANSPOSITION(transpose_vectors, VEC, VW)
+
 struct Gradient {
     long x_image, x_channel;        // strides between images and channels of x
     long dout_image, dout_channel;  // the same of dout
@@ -84,7 +86,7 @@ NOINLINE void copy_transposed(__global const STORED* from, const long stride, co
             VEC tile[VW];
 #pragma unroll
             for (int i = 0; i < VW; ++i) tile[i] = STORED_VLOAD(from + min(o + i, valid - 1) * stride + k);
-            TRANSPOSE_TILE(VEC, VW, tile)
+            transpose_vectors(tile);
 #pragma unroll
             for (int i = 0; i < VW; ++i) VSTORE(tile[i], to + (k + i) * COLUMNS + o);
         }
@@ -167,7 +169,7 @@ NOINLINE void store_transposed(__local const REAL* sums, const int pitch, const 
             VEC tile[VW];
 #pragma unroll
             for (int i = 0; i < VW; ++i) tile[i] = VLOAD(from + (s + i) * pitch);
-            TRANSPOSE_TILE(VEC, VW, tile)
+            transpose_vectors(tile);
 #pragma unroll
             for (int i = 0; i < VW; ++i) OUTPUT_VSTORE(tile[i], to + (long)i * streams + s);
         }

@@ -131,7 +131,8 @@ INLINE void fetch_windows(STORED* registers, struct Windows* windows, const stru
     windows->j = j;
 }
 
-// The result for sum number r of a work-item, which is stored at `at`. `bias` and `channel` are of the tile's first row.
+// The result for sum number r of a work-item, which is stored at `at`. `bias` and `channel` belong to the first row of
+// the tile.
 static inline REAL result_of(const struct Conv d, const struct Epilogue epilogue, const REAL sum, const int r,
                              __global const STORED* bias, const int channel, const long at) {
     return with_epilogue(epilogue, d.has_bias ? sum + LOADED(bias[ROW_OF(r)]) : sum, channel + ROW_OF(r), at);

@@ -37,12 +37,15 @@ struct Pack {
     int source[MAX_TAPS];  // index of tap t in the filter
 };
 
+// Index of tap t in the filter.
+INLINE int filter_index(const struct Pack* pack, const int t) {
 #if GROUP == 1
-#define FILTER_INDEX(t) pack.source[t]
+    return pack->source[t];
 #else
-#define FILTER_INDEX(t) \
-    (pack.first + (t) / pack.taps_w * pack.step_h + ((t) - (t) / pack.taps_w * pack.taps_w) * pack.step_w)
+    const int i = t / pack->taps_w;
+    return pack->first + i * pack->step_h + (t - i * pack->taps_w) * pack->step_w;
 #endif
+}
 
 // packed[group][block][c][t][i] = weight of output channel block * TILE_CHANNELS + i, 0 past the last. A work-item
 // packs one c.
@@ -60,7 +63,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void conv2d_tiled_pa
     for (int i = 0; i < TILE_CHANNELS; ++i)
         for (int t = 0; t < pack.taps; ++t)
             to[t * TILE_CHANNELS + i] =
-                first + i < pack.filters ? from[(first + i) * pack.filter_step + FILTER_INDEX(t)] : (REAL)0;
+                first + i < pack.filters ? from[(first + i) * pack.filter_step + filter_index(&pack, t)] : (REAL)0;
 }
 
 struct Tile {

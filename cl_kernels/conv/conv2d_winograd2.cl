@@ -157,6 +157,51 @@ static void transform_input(const VEC* from, const int step, VEC* to, const int 
     to[3 * to_step] = b - e;
 }
 
+// Loads row i, column j of the elements of channel c around the tiles of a run: neighbourhood[i * N + j][tile]. A
+// vector has neighbouring tiles; elements past a run are overwritten by the next run.
+static void load_tiles(const struct Winograd* d, __global const REAL* x, const int c, const struct Run run,
+                       __local REAL* neighbourhood) {
+    const int w = run.tile * TILE - d->pad_left;
+#pragma unroll 1
+    for (int i = 0; i < N; ++i) {
+        const int h = run.row * TILE - d->pad_top + i;
+        VEC columns[N];
+        if (h < 0 || h >= d->height) {
+#pragma unroll
+            for (int j = 0; j < N; ++j) columns[j] = (VEC)(0);
+        } else {
+            const long at = run.n * d->x_image + c * d->x_channel + (long)h * d->width + w;
+            const VEC a = load_row(d, x, at, d->x_count, w), b = load_row(d, x, at + VW, d->x_count, w + VW);
+            columns[0] = EVEN(a, b);
+            columns[1] = ODD(a, b);
+            const VEC e = load_row(d, x, at + 2, d->x_count, w + 2),
+                      f = load_row(d, x, at + VW + 2, d->x_count, w + VW + 2);
+            columns[2] = EVEN(e, f);
+            columns[3] = ODD(e, f);
+        }
+#pragma unroll
+        for (int j = 0; j < N; ++j) VSTORE(columns[j], neighbourhood + (i * N + j) * (COLUMNS + VW) + run.column);
+    }
+}
+
+// Transforms VW tiles to B' x B, one element per `element` elements of `to`.
+static void transform_tiles(__local const REAL* neighbourhood, __global REAL* to, const long element) {
+    VEC intermediate[N * N], result[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+        VEC row[N];
+#pragma unroll
+        for (int j = 0; j < N; ++j) row[j] = VLOAD(neighbourhood + (i * N + j) * (COLUMNS + VW));
+        transform_input(row, 1, intermediate + i * N, 1);
+    }
+#pragma unroll
+    for (int j = 0; j < N; ++j) {
+        transform_input(intermediate + j, N, result, 1);
+#pragma unroll
+        for (int i = 0; i < N; ++i) VSTORE(result[i], to + (i * N + j) * element);
+    }
+}
+
 // packed[element][panel of COLUMNS tiles][c][COLUMNS]. global size (ceil(channels / each), panels)
 NOINLINE void conv2d_winograd2_input_part(const size_t id0, const size_t id1, const struct Winograd args,
                                           __local REAL* restrict neighbourhood, __global const REAL* restrict x,
@@ -164,55 +209,12 @@ NOINLINE void conv2d_winograd2_input_part(const size_t id0, const size_t id1, co
                                           const long packed_offset) {
     const struct Winograd d = args;
     struct Run runs[COLUMNS];
-    // `neighbourhood` has row i, column j of the elements around each tile. A vector has neighbouring tiles; elements
-    // past a run are overwritten by the next run.
     const int panel = id1, count = find_runs(&d, panel, runs), end = min(d.channels, (int)(id0 + 1) * d.each);
-    const long element = d.element;
     for (int i = 0; i < N * N * (COLUMNS + VW); i += VW) VSTORE((VEC)(0), neighbourhood + i);
     for (int c = id0 * d.each; c < end; ++c) {
-        for (int k = 0; k < count; ++k) {
-            const int w = runs[k].tile * TILE - d.pad_left;
-#pragma unroll 1
-            for (int i = 0; i < N; ++i) {
-                const int h = runs[k].row * TILE - d.pad_top + i;
-                VEC columns[N];
-                if (h < 0 || h >= d.height) {
-#pragma unroll
-                    for (int j = 0; j < N; ++j) columns[j] = (VEC)(0);
-                } else {
-                    const long at = runs[k].n * d.x_image + c * d.x_channel + (long)h * d.width + w;
-                    __global const REAL* from = x + x_offset;
-                    const VEC a = load_row(&d, from, at, d.x_count, w),
-                              b = load_row(&d, from, at + VW, d.x_count, w + VW);
-                    columns[0] = EVEN(a, b);
-                    columns[1] = ODD(a, b);
-                    const VEC e = load_row(&d, from, at + 2, d.x_count, w + 2),
-                              f = load_row(&d, from, at + VW + 2, d.x_count, w + VW + 2);
-                    columns[2] = EVEN(e, f);
-                    columns[3] = ODD(e, f);
-                }
-#pragma unroll
-                for (int j = 0; j < N; ++j)
-                    VSTORE(columns[j], neighbourhood + (i * N + j) * (COLUMNS + VW) + runs[k].column);
-            }
-        }
+        for (int k = 0; k < count; ++k) load_tiles(&d, x + x_offset, c, runs[k], neighbourhood);
         __global REAL* to = packed + packed_offset + ((long)panel * d.channels + c) * COLUMNS;
-        for (int v = 0; v < COLUMNS; v += VW) {
-            VEC intermediate[N * N], result[N];
-#pragma unroll
-            for (int i = 0; i < N; ++i) {
-                VEC row[N];
-#pragma unroll
-                for (int j = 0; j < N; ++j) row[j] = VLOAD(neighbourhood + (i * N + j) * (COLUMNS + VW) + v);
-                transform_input(row, 1, intermediate + i * N, 1);
-            }
-#pragma unroll
-            for (int j = 0; j < N; ++j) {
-                transform_input(intermediate + j, N, result, 1);
-#pragma unroll
-                for (int i = 0; i < N; ++i) VSTORE(result[i], to + (i * N + j) * element + v);
-            }
-        }
+        for (int v = 0; v < COLUMNS; v += VW) transform_tiles(neighbourhood + v, to + v, d.element);
     }
 }
 
@@ -232,6 +234,59 @@ static void transform_output(const VEC* from, const int step, VEC* to, const int
     to[to_step] = b - c - e;
 }
 
+// Transforms VW tiles, each of whose elements is `element` elements after the previous one, to A' m A + begin:
+// results[i * TILE + j][tile].
+static void transform_products(__global const REAL* from, const long element, const VEC begin, __local REAL* results) {
+    VEC intermediate[TILE * N], result[TILE];
+#pragma unroll
+    for (int j = 0; j < N; ++j) {
+        VEC column[N];
+#pragma unroll
+        for (int i = 0; i < N; ++i) column[i] = VLOAD(from + (i * N + j) * element);
+        transform_output(column, 1, intermediate + j, N);
+    }
+#pragma unroll
+    for (int i = 0; i < TILE; ++i) {
+        transform_output(intermediate + i * N, 1, result, 1);
+#pragma unroll
+        for (int j = 0; j < TILE; ++j) VSTORE(result[j] + begin, results + (i * TILE + j) * (COLUMNS + VW));
+    }
+}
+
+// Stores the first `count` elements of a vector, or all of them.
+static inline void store_first(const VEC value, __global REAL* to, const int count) {
+    if (count >= VW) {
+        VSTORE(value, to);
+        return;
+    }
+    if (count <= 0) return;
+    REAL values[VW];
+    VSTORE(value, values);
+    int e = 0;
+#if VW > 8
+    if (count & 8) vstore8(vload8(0, values), 0, to), e = 8;
+#endif
+#if VW > 4
+    if (count & 4) vstore4(vload4(0, values + e), 0, to + e), e += 4;
+#endif
+    for (; e < count; ++e) to[e] = values[e];
+}
+
+// Stores the results of a run of tiles to a plane of out.
+static void store_tiles(const struct Winograd* d, __local const REAL* results, const struct Run run,
+                        __global REAL* plane) {
+    const int q = run.tile * TILE, inside = min(run.length * TILE, d->columns - q);
+    for (int i = 0; i < TILE; ++i) {
+        const int p = run.row * TILE + i;
+        if (p >= d->rows) break;
+        __local const REAL* row = results + i * TILE * (COLUMNS + VW) + run.column;
+        const VEC a = VLOAD(row), b = VLOAD(row + COLUMNS + VW);
+        __global REAL* to = plane + (long)p * d->columns + q;
+        store_first(ZIP_LOW(a, b), to, inside);
+        store_first(ZIP_HIGH(a, b), to + VW, inside - VW);
+    }
+}
+
 // product[element][o][tile]. global size (ceil(filters / each), panels)
 NOINLINE void conv2d_winograd2_output_part(const size_t id0, const size_t id1, const struct Winograd args,
                                            __local REAL* restrict results, __global const REAL* restrict product,
@@ -241,57 +296,13 @@ NOINLINE void conv2d_winograd2_output_part(const size_t id0, const size_t id1, c
     const struct Winograd d = args;
     struct Run runs[COLUMNS];
     const int panel = id1, count = find_runs(&d, panel, runs), end = min(d.filters, (int)(id0 + 1) * d.each);
-    const long pitch = (long)d.panels * COLUMNS, element = d.element;
+    const long pitch = (long)d.panels * COLUMNS;
     for (int o = id0 * d.each; o < end; ++o) {
         __global const REAL* from = product + product_offset + o * pitch + panel * COLUMNS;
         const VEC begin = (VEC)(d.has_bias ? bias[bias_offset + o] : (REAL)0);
-        for (int v = 0; v < COLUMNS; v += VW) {
-            VEC intermediate[TILE * N], result[TILE];
-#pragma unroll
-            for (int j = 0; j < N; ++j) {
-                VEC column[N];
-#pragma unroll
-                for (int i = 0; i < N; ++i) column[i] = VLOAD(from + (i * N + j) * element + v);
-                transform_output(column, 1, intermediate + j, N);
-            }
-#pragma unroll
-            for (int i = 0; i < TILE; ++i) {
-                transform_output(intermediate + i * N, 1, result, 1);
-#pragma unroll
-                for (int j = 0; j < TILE; ++j) VSTORE(result[j] + begin, results + (i * TILE + j) * (COLUMNS + VW) + v);
-            }
-        }
-        for (int k = 0; k < count; ++k) {
-            const int q = runs[k].tile * TILE, inside = min(runs[k].length * TILE, d.columns - q);
-            __global REAL* plane = out + out_offset + runs[k].n * d.out_image + o * d.out_channel;
-            for (int i = 0; i < TILE; ++i) {
-                const int p = runs[k].row * TILE + i;
-                if (p >= d.rows) break;
-                __local const REAL* row = results + i * TILE * (COLUMNS + VW) + runs[k].column;
-                VEC part[TILE];
-                const VEC a = VLOAD(row), b = VLOAD(row + COLUMNS + VW);
-                part[0] = ZIP_LOW(a, b);
-                part[1] = ZIP_HIGH(a, b);
-                __global REAL* to = plane + (long)p * d.columns + q;
-#pragma unroll
-                for (int v = 0; v < TILE; ++v) {
-                    const int rest = inside - v * VW;
-                    if (rest >= VW) VSTORE(part[v], to + v * VW);
-                    else if (rest > 0) {
-                        REAL values[VW];
-                        VSTORE(part[v], values);
-                        int e = 0;
-#if VW > 8
-                        if (rest & 8) vstore8(vload8(0, values), 0, to + v * VW), e = 8;
-#endif
-#if VW > 4
-                        if (rest & 4) vstore4(vload4(0, values + e), 0, to + v * VW + e), e += 4;
-#endif
-                        for (; e < rest; ++e) to[v * VW + e] = values[e];
-                    }
-                }
-            }
-        }
+        for (int v = 0; v < COLUMNS; v += VW) transform_products(from + v, d.element, begin, results + v);
+        for (int k = 0; k < count; ++k)
+            store_tiles(&d, results, runs[k], out + out_offset + runs[k].n * d.out_image + o * d.out_channel);
     }
 }
 

@@ -24,6 +24,8 @@
 
 #define VECTORS (COLUMNS / VW)
 
+TRANSPOSITION(transpose_vectors, VEC, VW)
+
 struct Winograd {
     long weight_channel, weight_filter,
         weight_count;  // strides between channels and filters of the product in the weights; number of elements
@@ -186,7 +188,7 @@ NOINLINE void store_tile(__global const REAL* products, const long element, cons
         VEC tile[VW];
 #pragma unroll
         for (int e = 0; e < VW; ++e) tile[e] = result[s * VW + e] + begin;
-        TRANSPOSE_TILE(VEC, VW, tile)
+        transpose_vectors(tile);
 #pragma unroll
         for (int c = 0; c < VW; ++c) {
             if (c >= valid) break;
@@ -203,6 +205,78 @@ NOINLINE void store_tile(__global const REAL* products, const long element, cons
     }
 }
 
+// The tiles of a unit: `height` x `width` of each of some images. The last unit of an image may have fewer.
+struct Unit {
+    int image, images;
+    int first_row, first_column;  // tile
+    int height, width;
+};
+
+static struct Unit unit_at(const struct Winograd* d, const int number) {
+    const int in_image = number % (d->units_h * d->units_w);
+    struct Unit u;
+    u.image = number / (d->units_h * d->units_w) * d->images_each;
+    u.images = min(d->images_each, d->images - u.image);
+    u.first_row = in_image / d->units_w * d->tile_rows;
+    u.first_column = in_image % d->units_w * d->tile_columns;
+    u.height = min(d->tile_rows, (d->rows + 3) / 4 - u.first_row);
+    u.width = min(d->tile_columns, (d->columns + 3) / 4 - u.first_column);
+    return u;
+}
+
+// Transforms the inputs of a unit: inputs[element][tile][channel].
+static void transform_unit(const struct Winograd* d, const struct Unit u, const struct Grid shape,
+                           __global const REAL* x, __local REAL* grid, __local const int* offsets,
+                           __global REAL* inputs) {
+    const long plane = (long)d->height * d->width;
+    for (int n = 0; n < u.images; ++n)
+        for (int c = 0; c < d->channels; c += VW) {
+            load_grid(shape, x + ((long)(u.image + n) * d->channels + c) * plane, u.first_row * 4 - d->pad_top,
+                      u.first_column * 4 - d->pad_left, min(VW, d->channels - c), grid, offsets);
+            for (int p = 0; p < u.height; ++p)
+                for (int q = 0; q < u.width; ++q)
+                    transform_tile(grid + (p * d->pitch + q) * 4 * VW, d->pitch,
+                                   inputs + ((n * u.height + p) * u.width + q) * d->padded_channels + c,
+                                   d->input_element);
+        }
+}
+
+// Transforms the products of a unit and a block of filters, and stores them to `out`.
+static void store_unit(const struct Winograd* d, const struct Unit u, const int block, __global const REAL* products,
+                       __global const REAL* bias, __global REAL* out) {
+    const long plane = (long)d->rows * d->columns;
+    for (int f = block * COLUMNS; f < min(d->filters, (block + 1) * COLUMNS); f += VW) {
+        const int valid = min(VW, d->filters - f);
+        REAL biases[VW];
+        for (int e = 0; e < VW; ++e) biases[e] = d->has_bias ? bias[f + min(e, valid - 1)] : (REAL)0;
+        const VEC begin = VLOAD(biases);
+        for (int t = 0; t < u.images * u.height * u.width; ++t) {
+            const int n = t / (u.height * u.width), in_unit = t - n * u.height * u.width,
+                      p = (u.first_row + in_unit / u.width) * 4, q = (u.first_column + in_unit % u.width) * 4;
+            store_tile(products + t * COLUMNS + f - block * COLUMNS, d->product_element, begin,
+                       out + ((long)(u.image + n) * d->filters + f) * plane + p * d->columns + q, plane, d->columns,
+                       valid, min(4, d->rows - p), min(4, d->columns - q));
+        }
+    }
+}
+
+#ifdef EPILOGUE
+// Applies the epilogue to the stored results of a unit and a block of filters.
+static void finish_unit(const struct Winograd* d, const struct Epilogue epilogue, const struct Unit u, const int block,
+                        __global REAL* out) {
+    const int row = u.first_row * 4, column = u.first_column * 4, rows = min(u.height * 4, d->rows - row),
+              columns = min(u.width * 4, d->columns - column);
+    for (int n = 0; n < u.images; ++n)
+        for (int f = block * COLUMNS; f < min(d->filters, (block + 1) * COLUMNS); ++f) {
+            const long at =
+                ((long)(u.image + n) * d->filters + f) * d->rows * d->columns + (long)row * d->columns + column;
+            if (columns == d->columns) epilogue_stored(epilogue, out, f, at, rows * columns);
+            else
+                for (int h = 0; h < rows; ++h) epilogue_stored(epilogue, out, f, at + (long)h * d->columns, columns);
+        }
+}
+#endif
+
 // global size (groups): a work-item processes every groups-th pair of unit and part of the filters. With
 // STAGE_OWN_WEIGHTS `packed` is the original weights.
 NOINLINE void conv2d_winograd4_part(const size_t id0, const size_t groups, const struct Winograd args,
@@ -215,8 +289,10 @@ NOINLINE void conv2d_winograd4_part(const size_t id0, const size_t groups, const
                                     const long bias_offset EPILOGUE_STORED_PARAMETERS) {
     const struct Winograd d = args;
     const struct Grid shape = {d.height, d.width, d.grid_rows, d.pitch, d.flat};
+#ifdef EPILOGUE
+    const struct Epilogue epilogue = EPILOGUE_OF_PARAMETERS;
+#endif
     const int blocks = (d.filters + COLUMNS - 1) / COLUMNS;
-    const long in_plane = (long)d.height * d.width, out_plane = (long)d.rows * d.columns;
     __global REAL* inputs = scratch + scratch_offset + id0 * (long)d.slice;
     __global REAL* products = inputs + (long)ELEMENTS * d.input_element;
 #if STAGE == STAGE_OWN_WEIGHTS
@@ -229,24 +305,10 @@ NOINLINE void conv2d_winograd4_part(const size_t id0, const size_t groups, const
 #endif
     make_offsets(shape, d.pad_left, offsets);
     for (int id = id0; id < d.units * d.parts; id += groups) {
-        const int unit = id / d.parts, part = id - unit * d.parts;
-        const int image = unit / (d.units_h * d.units_w) * d.images_each, in_image = unit % (d.units_h * d.units_w);
-        const int first_row = in_image / d.units_w * d.tile_rows, first_column = in_image % d.units_w * d.tile_columns;
-        // Tiles of this unit; the last unit of an image may have fewer.
-        const int height = min(d.tile_rows, (d.rows + 3) / 4 - first_row),
-                  width = min(d.tile_columns, (d.columns + 3) / 4 - first_column);
-        const int images = min(d.images_each, d.images - image), tiles = images * height * width;
-        for (int n = 0; n < images; ++n)
-            for (int c = 0; c < d.channels; c += VW) {
-                load_grid(shape, x + x_offset + ((long)(image + n) * d.channels + c) * in_plane,
-                          first_row * 4 - d.pad_top, first_column * 4 - d.pad_left, min(VW, d.channels - c), grid,
-                          offsets);
-                for (int p = 0; p < height; ++p)
-                    for (int q = 0; q < width; ++q)
-                        transform_tile(grid + (p * d.pitch + q) * 4 * VW, d.pitch,
-                                       inputs + ((n * height + p) * width + q) * d.padded_channels + c,
-                                       d.input_element);
-            }
+        const int number = id / d.parts, part = id - number * d.parts;
+        const struct Unit unit = unit_at(&d, number);
+        const int tiles = unit.images * unit.height * unit.width;
+        transform_unit(&d, unit, shape, x + x_offset, grid, offsets, inputs);
         for (int block = part; block < blocks; block += d.parts) {
             for (int e = 0; e < ELEMENTS; ++e)
                 for (int t = 0; t < tiles; t += ROWS)
@@ -254,31 +316,9 @@ NOINLINE void conv2d_winograd4_part(const size_t id0, const size_t groups, const
                              min(ROWS, tiles - t),
                              weights + (long)e * d.weight_element + (long)block * d.channels * COLUMNS, d.channels,
                              products + (long)e * d.product_element + t * COLUMNS);
-            for (int f = block * COLUMNS; f < min(d.filters, (block + 1) * COLUMNS); f += VW) {
-                const int valid = min(VW, d.filters - f);
-                REAL biases[VW];
-                for (int e = 0; e < VW; ++e)
-                    biases[e] = d.has_bias ? bias[bias_offset + f + min(e, valid - 1)] : (REAL)0;
-                const VEC begin = VLOAD(biases);
-                for (int t = 0; t < tiles; ++t) {
-                    const int n = t / (height * width), in_unit = t - n * height * width,
-                              p = (first_row + in_unit / width) * 4, q = (first_column + in_unit % width) * 4;
-                    store_tile(products + t * COLUMNS + f - block * COLUMNS, d.product_element, begin,
-                               out + out_offset + ((long)(image + n) * d.filters + f) * out_plane + p * d.columns + q,
-                               out_plane, d.columns, valid, min(4, d.rows - p), min(4, d.columns - q));
-                }
-            }
+            store_unit(&d, unit, block, products, bias + bias_offset, out + out_offset);
 #ifdef EPILOGUE
-            const int row = first_row * 4, column = first_column * 4, rows = min(height * 4, d.rows - row),
-                      columns = min(width * 4, d.columns - column);
-            for (int n = 0; n < images; ++n)
-                for (int f = block * COLUMNS; f < min(d.filters, (block + 1) * COLUMNS); ++f) {
-                    const long at = ((long)(image + n) * d.filters + f) * out_plane + (long)row * d.columns + column;
-                    if (columns == d.columns) EPILOGUE_STORED(out + out_offset, f, at, rows * columns)
-                    else
-                        for (int h = 0; h < rows; ++h)
-                            EPILOGUE_STORED(out + out_offset, f, at + (long)h * d.columns, columns)
-                }
+            finish_unit(&d, epilogue, unit, block, out + out_offset);
 #endif
         }
     }

@@ -18,6 +18,8 @@
 
 #define VECTORS (COLUMNS / VW)
 
+TRANSPOSITION(transpose_vectors, VEC, VW)
+
 struct Gradient {
     long partial;  // elements of a gradient
     int images, channels, filters;
@@ -85,7 +87,7 @@ NOINLINE void store_weights(__global const REAL* sums, const long element, __glo
     VEC tile[VW];
 #pragma unroll
     for (int t = 0; t < VW; ++t) tile[t] = result[min(t, 8)];
-    TRANSPOSE_TILE(VEC, VW, tile)
+    transpose_vectors(tile);
     // Elements past the ninth are overwritten by the next channel.
     if (valid == VW)
 #pragma unroll
@@ -155,6 +157,72 @@ NOINLINE void multiply(__global const REAL* dout, const int dout_row, __global c
         for (int v = 0; v < VECTORS; ++v) VSTORE(sum[i][v], sums + i * sum_row + v * VW);
 }
 
+// The tiles of a unit: `height` x `width` of each of some images. The last unit of an image may have fewer.
+struct Unit {
+    int image, images;
+    int first_row, first_column;  // tile
+    int height, width;
+};
+
+static struct Unit unit_at(const struct Gradient* d, const int number) {
+    const int in_image = number % (d->units_h * d->units_w);
+    struct Unit u;
+    u.image = number / (d->units_h * d->units_w) * d->images_each;
+    u.images = min(d->images_each, d->images - u.image);
+    u.first_row = in_image / d->units_w * d->tile_rows;
+    u.first_column = in_image % d->units_w * d->tile_columns;
+    u.height = min(d->tile_rows, (d->rows + 3) / 4 - u.first_row);
+    u.width = min(d->tile_columns, (d->columns + 3) / 4 - u.first_column);
+    return u;
+}
+
+// The part of the filters and channels that a work-item processes.
+struct Part {
+    int first_o, filters, first_c, channels;
+};
+
+static struct Part part_at(const struct Gradient* d, const int number) {
+    struct Part p;
+    p.first_o = number / d->channel_parts * d->filters_each;
+    p.first_c = number % d->channel_parts * d->channels_each;
+    p.filters = min(d->filters_each, d->filters - p.first_o);
+    p.channels = min(d->channels_each, d->channels - p.first_c);
+    return p;
+}
+
+// Transforms x of a unit for the channels of a part: xs[element][tile][channel].
+static void transform_x(const struct Gradient* d, const struct Unit u, const struct Part part, const struct Grid shape,
+                        __global const REAL* x, __local REAL* grid, __local const int* offsets, __global REAL* xs) {
+    const long plane = (long)d->height * d->width;
+    for (int n = 0; n < u.images; ++n)
+        for (int c = 0; c < part.channels; c += VW) {
+            load_grid(shape, x + ((long)(u.image + n) * d->channels + part.first_c + c) * plane,
+                      u.first_row * 4 - d->pad_top, u.first_column * 4 - d->pad_left, min(VW, part.channels - c), grid,
+                      offsets);
+            for (int p = 0; p < u.height; ++p)
+                for (int q = 0; q < u.width; ++q)
+                    transform_tile(grid + (p * shape.pitch + q) * 4 * VW, shape.pitch,
+                                   xs + ((n * u.height + p) * u.width + q) * d->x_row + c, d->x_element);
+        }
+}
+
+// Transforms dout of a unit for the filters of a part: douts[element][tile][filter].
+static void transform_dout(const struct Gradient* d, const struct Unit u, const struct Part part,
+                           const struct Grid shape, __global const REAL* dout, __local REAL* grid,
+                           __local const int* offsets, __global REAL* douts) {
+    const long plane = (long)d->rows * d->columns;
+    for (int n = 0; n < u.images; ++n)
+        for (int o = 0; o < part.filters; o += VW) {
+            load_grid(shape, dout + ((long)(u.image + n) * d->filters + part.first_o + o) * plane, u.first_row * 4,
+                      u.first_column * 4, min(VW, part.filters - o), grid, offsets);
+            for (int p = 0; p < u.height; ++p)
+                for (int q = 0; q < u.width; ++q)
+                    transform_gradient_tile(grid + (p * shape.pitch + q) * 4 * VW, shape.pitch,
+                                            douts + ((n * u.height + p) * u.width + q) * d->dout_row + o,
+                                            d->dout_element);
+        }
+}
+
 // global size (groups): a work-item processes every groups-th pair of part and chunk.
 NOINLINE void conv2d_winograd4_backward_weights_part(const size_t id0, const size_t groups, const struct Gradient args,
                                                      __local REAL* restrict grid, __local int* restrict x_offsets,
@@ -168,60 +236,36 @@ NOINLINE void conv2d_winograd4_backward_weights_part(const size_t id0, const siz
                       dout_grid = {d.rows, d.columns, d.tile_rows * 4, d.tile_columns * 4, d.flat};
     make_offsets(x_grid, d.pad_left, x_offsets);
     make_offsets(dout_grid, 0, dout_offsets);
-    const long x_plane = (long)d.height * d.width, dout_plane = (long)d.rows * d.columns;
     __global REAL* sums = scratch + id0 * (long)d.slice;
     __global REAL* xs = sums + (long)ELEMENTS * d.sum_element;
     __global REAL* douts = xs + (long)ELEMENTS * d.x_element;
     for (int id = id0; id < d.parts * d.chunks; id += groups) {
-        const int chunk = id / d.parts, part = id - chunk * d.parts;
-        const int first_o = part / d.channel_parts * d.filters_each, first_c = part % d.channel_parts * d.channels_each;
-        const int filters = min(d.filters_each, d.filters - first_o),
-                  channels = min(d.channels_each, d.channels - first_c);
-        pad_rows(xs, d.x_element, d.images_each * d.tile_rows * d.tile_columns, d.x_row, channels);
-        pad_rows(douts, d.dout_element, d.images_each * d.tile_rows * d.tile_columns, d.dout_row, filters);
+        const int chunk = id / d.parts;
+        const struct Part part = part_at(&d, id - chunk * d.parts);
+        pad_rows(xs, d.x_element, d.images_each * d.tile_rows * d.tile_columns, d.x_row, part.channels);
+        pad_rows(douts, d.dout_element, d.images_each * d.tile_rows * d.tile_columns, d.dout_row, part.filters);
         const int first_unit = chunk * d.units_each, end_unit = min(d.units, first_unit + d.units_each);
-        for (int unit = first_unit; unit < end_unit; ++unit) {
-            const int image = unit / (d.units_h * d.units_w) * d.images_each, in_image = unit % (d.units_h * d.units_w);
-            const int first_row = in_image / d.units_w * d.tile_rows,
-                      first_column = in_image % d.units_w * d.tile_columns;
-            const int height = min(d.tile_rows, (d.rows + 3) / 4 - first_row),
-                      width = min(d.tile_columns, (d.columns + 3) / 4 - first_column);
-            const int images = min(d.images_each, d.images - image), tiles = images * height * width;
-            for (int n = 0; n < images; ++n) {
-                for (int c = 0; c < channels; c += VW) {
-                    load_grid(x_grid, x + ((long)(image + n) * d.channels + first_c + c) * x_plane,
-                              first_row * 4 - d.pad_top, first_column * 4 - d.pad_left, min(VW, channels - c), grid,
-                              x_offsets);
-                    for (int p = 0; p < height; ++p)
-                        for (int q = 0; q < width; ++q)
-                            transform_tile(grid + (p * x_grid.pitch + q) * 4 * VW, x_grid.pitch,
-                                           xs + ((n * height + p) * width + q) * d.x_row + c, d.x_element);
-                }
-                for (int o = 0; o < filters; o += VW) {
-                    load_grid(dout_grid, dout + ((long)(image + n) * d.filters + first_o + o) * dout_plane,
-                              first_row * 4, first_column * 4, min(VW, filters - o), grid, dout_offsets);
-                    for (int p = 0; p < height; ++p)
-                        for (int q = 0; q < width; ++q)
-                            transform_gradient_tile(grid + (p * dout_grid.pitch + q) * 4 * VW, dout_grid.pitch,
-                                                    douts + ((n * height + p) * width + q) * d.dout_row + o,
-                                                    d.dout_element);
-                }
-            }
-            if (d.has_bias && first_c == 0)
-                sum_bias_gradient(douts + (long)7 * d.dout_element, tiles, d.dout_row, filters,
-                                  bias + (long)chunk * d.filters + first_o, unit > first_unit);
+        for (int number = first_unit; number < end_unit; ++number) {
+            const struct Unit unit = unit_at(&d, number);
+            const int tiles = unit.images * unit.height * unit.width;
+            transform_x(&d, unit, part, x_grid, x, grid, x_offsets, xs);
+            transform_dout(&d, unit, part, dout_grid, dout, grid, dout_offsets, douts);
+            if (d.has_bias && part.first_c == 0)
+                sum_bias_gradient(douts + (long)7 * d.dout_element, tiles, d.dout_row, part.filters,
+                                  bias + (long)chunk * d.filters + part.first_o, number > first_unit);
             for (int e = 0; e < ELEMENTS; ++e)
-                for (int c = 0; c < channels; c += COLUMNS)
-                    for (int o = 0; o < filters; o += ROWS)
+                for (int c = 0; c < part.channels; c += COLUMNS)
+                    for (int o = 0; o < part.filters; o += ROWS)
                         multiply(douts + (long)e * d.dout_element + o, d.dout_row, xs + (long)e * d.x_element + c,
                                  d.x_row, tiles, sums + (long)e * d.sum_element + o * d.sum_row + c, d.sum_row,
-                                 unit > first_unit);
+                                 number > first_unit);
         }
-        for (int o = 0; o < filters; ++o)
-            for (int c = 0; c < channels; c += VW)
-                store_weights(sums + o * d.sum_row + c, d.sum_element,
-                              partial + chunk * d.partial + ((first_o + o) * (long)d.channels + first_c + c) * 9,
-                              min(VW, channels - c));
+        for (int o = 0; o < part.filters; ++o)
+            for (int c = 0; c < part.channels; c += VW)
+                store_weights(
+                    sums + o * d.sum_row + c, d.sum_element,
+                    partial + chunk * d.partial + ((part.first_o + o) * (long)d.channels + part.first_c + c) * 9,
+                    min(VW, part.channels - c));
     }
 }
 

@@ -16,6 +16,7 @@
 
 #define PARALLEL_PAIRS (GROUP / ITEMS_PER_PAIR)
 #define MAX_SWEEPS 40
+#define INLINE static inline __attribute__((always_inline))
 
 // Sums the values of a team, three at once. `shared` has three elements per work-item.
 static inline void pair_sums(REAL* a, REAL* b, REAL* c, const int lane, const int item_of_pair, __local REAL* shared) {
@@ -63,10 +64,9 @@ static inline void rotate_rows(const int n, const REAL s, const REAL t, __global
 #endif
 }
 
-MATRIX_FN void diagonalise(const int m, const int n, __global const REAL* a, __global REAL* g, __global REAL* v,
-                           __global REAL* unsorted, __global REAL* values, __global REAL* u_out, __global REAL* v_out,
-                           __local REAL* shared) {
-    const int lane = get_local_id(0), pair_of_item = lane / ITEMS_PER_PAIR, item_of_pair = lane % ITEMS_PER_PAIR;
+// Copies the rows of a to g, and returns their largest element in magnitude.
+INLINE REAL load_matrix(const int m, const int n, __global const REAL* a, __global REAL* g, const int lane,
+                        __local REAL* shared) {
     REAL largest = 0;
     for (int i = 0; i < n; ++i)
         for (int j = lane; j < m; j += GROUP) {
@@ -79,9 +79,12 @@ MATRIX_FN void diagonalise(const int m, const int n, __global const REAL* a, __g
             const REAL size = fabs(element);
             largest = LARGER(largest, size);
         }
-    // Scaling by a power of two is exact; squares then neither overflow nor underflow.
-    const REAL power = POWER_OF_TWO(group_largest(largest, lane, shared));
-    const REAL scale = power >= REAL_MIN_NORMAL && power < 1 / REAL_MIN_NORMAL ? power : (REAL)1;
+    return group_largest(largest, lane, shared);
+}
+
+// Divides g by `scale`, sets v to the identity, and returns the Frobenius norm of g.
+INLINE REAL scale_matrix(const int m, const int n, const REAL scale, __global REAL* g, __global REAL* v, const int lane,
+                         __local REAL* shared) {
     REAL squares = 0;
     for (int i = 0; i < n; ++i) {
         for (int j = lane; j < m; j += GROUP) {
@@ -93,56 +96,95 @@ MATRIX_FN void diagonalise(const int m, const int n, __global const REAL* a, __g
         for (int j = lane; j < n; j += GROUP) v[(long)i * n + j] = i == j ? 1 : 0;
 #endif
     }
-    const REAL norm = sqrt(group_sum(squares, lane, shared));
-    GROUP_BARRIER();
+    return sqrt(group_sum(squares, lane, shared));
+}
+
+// Rotates rows p and q, unless their product is negligible, or `active` is 0. Returns the product's size, relative to
+// the rows unless SYMMETRIC; 0 without a rotation.
+INLINE REAL rotate_pair(const int m, const int n, const int p, const int q, const int active, const REAL norm,
+                        __global REAL* g, __global REAL* v, const int lane, const int item_of_pair,
+                        __local REAL* shared) {
+    REAL pp = 0, qq = 0, pq = 0;
+    if (active) {
+        __global const REAL* left = g + (long)p * m;
+#if SYMMETRIC
+        pp = product(n, left, v + (long)p * n, item_of_pair);
+        qq = product(n, g + (long)q * m, v + (long)q * n, item_of_pair);
+        pq = product(n, left, v + (long)q * n, item_of_pair);
+#else
+        pp = product(m, left, left, item_of_pair);
+        qq = product(m, g + (long)q * m, g + (long)q * m, item_of_pair);
+        pq = product(m, left, g + (long)q * m, item_of_pair);
+#endif
+    }
+    pair_sums(&pp, &qq, &pq, lane, item_of_pair, shared);
+#if SYMMETRIC
+    const REAL size = fabs(pq);
+    const int is_significant = size > REAL_EPSILON * REAL_EPSILON * norm;
+#else
+    const REAL both = sqrt(pp) * sqrt(qq);
+    const REAL size = both > 0 ? fabs(pq) / both : (REAL)0;
+    const int is_significant = size > (REAL)0.5 * REAL_EPSILON;
+#endif
+    if (!(active & is_significant)) return 0;
+    const REAL zeta = (qq - pp) / (2 * pq);
+    const REAL tangent = copysign((REAL)1, zeta) / (fabs(zeta) + sqrt(1 + zeta * zeta));
+    const REAL c = 1 / sqrt(1 + tangent * tangent), s = c * tangent, t = s / (1 + c);
+    rotate_rows(m, s, t, g + (long)p * m, g + (long)q * m, item_of_pair);
+#if SYMMETRIC || VECTORS
+    rotate_rows(n, s, t, v + (long)p * n, v + (long)q * n, item_of_pair);
+#endif
+    return size;
+}
+
+// Rotates each pair of rows once, those of a round in parallel. Returns the size of the largest product.
+INLINE REAL sweep(const int m, const int n, const REAL norm, __global REAL* g, __global REAL* v, const int lane,
+                  __local REAL* shared) {
+    const int pair_of_item = lane / ITEMS_PER_PAIR, item_of_pair = lane % ITEMS_PER_PAIR;
     const int padded = n + n % 2, pairs = padded / 2, others = padded - 1;
+    REAL largest = 0;
+    for (int round = 0; round < others; ++round) {
+        for (int first = 0; first < pairs; first += PARALLEL_PAIRS) {
+            const int pair = first + pair_of_item;
+            const int p = pair == 0 ? others : (round + pair) % others;
+            const int q = pair == 0 ? round : (round - pair + others) % others;
+            const int active = (pair < pairs) & (p < n) & (q < n);
+            const REAL size = rotate_pair(m, n, p, q, active, norm, g, v, lane, item_of_pair, shared);
+            largest = size > largest ? size : largest;
+        }
+        GROUP_BARRIER();
+    }
+    return group_largest(largest, lane, shared);
+}
+
+// Position of value i in the order of the results. NaN is last.
+static inline int sorted_position(const int n, const int i, __global const REAL* unsorted) {
+    const REAL own = unsorted[i];
+    int position = 0;
+    for (int j = 0; j < n; ++j) {
+        const REAL other = unsorted[j];
+        const int is_ahead = SYMMETRIC ? other < own : other > own;
+        const int is_equal = !(SYMMETRIC ? other > own : other < own) & !is_ahead;
+        const int before =
+            own != own ? (other == other) | (j < i) : (other == other) & (is_ahead | (is_equal & (j < i)));
+        position += before;
+    }
+    return position;
+}
+
+MATRIX_FN void diagonalise(const int m, const int n, __global const REAL* a, __global REAL* g, __global REAL* v,
+                           __global REAL* unsorted, __global REAL* values, __global REAL* u_out, __global REAL* v_out,
+                           __local REAL* shared) {
+    const int lane = get_local_id(0);
+    // Scaling by a power of two is exact; squares then neither overflow nor underflow.
+    const REAL power = POWER_OF_TWO(load_matrix(m, n, a, g, lane, shared));
+    const REAL scale = power >= REAL_MIN_NORMAL && power < 1 / REAL_MIN_NORMAL ? power : (REAL)1;
+    const REAL norm = scale_matrix(m, n, scale, g, v, lane, shared);
+    GROUP_BARRIER();
     // About what rounding errors alone leave.
     const REAL tolerance = REAL_EPSILON * (SYMMETRIC ? norm : 4 + sqrt((REAL)m));
-    for (int sweep = 0; sweep < MAX_SWEEPS; ++sweep) {
-        REAL largest_rotation = 0;
-        for (int round = 0; round < others; ++round) {
-            for (int first = 0; first < pairs; first += PARALLEL_PAIRS) {
-                const int pair = first + pair_of_item;
-                const int p = pair == 0 ? others : (round + pair) % others;
-                const int q = pair == 0 ? round : (round - pair + others) % others;
-                const int active = (pair < pairs) & (p < n) & (q < n);
-                REAL pp = 0, qq = 0, pq = 0;
-                if (active) {
-                    __global const REAL* left = g + (long)p * m;
-#if SYMMETRIC
-                    pp = product(n, left, v + (long)p * n, item_of_pair);
-                    qq = product(n, g + (long)q * m, v + (long)q * n, item_of_pair);
-                    pq = product(n, left, v + (long)q * n, item_of_pair);
-#else
-                    pp = product(m, left, left, item_of_pair);
-                    qq = product(m, g + (long)q * m, g + (long)q * m, item_of_pair);
-                    pq = product(m, left, g + (long)q * m, item_of_pair);
-#endif
-                }
-                pair_sums(&pp, &qq, &pq, lane, item_of_pair, shared);
-#if SYMMETRIC
-                const REAL size = fabs(pq);
-                const int is_significant = size > REAL_EPSILON * REAL_EPSILON * norm;
-#else
-                const REAL both = sqrt(pp) * sqrt(qq);
-                const REAL size = both > 0 ? fabs(pq) / both : (REAL)0;
-                const int is_significant = size > (REAL)0.5 * REAL_EPSILON;
-#endif
-                if (active & is_significant) {
-                    largest_rotation = size > largest_rotation ? size : largest_rotation;
-                    const REAL zeta = (qq - pp) / (2 * pq);
-                    const REAL tangent = copysign((REAL)1, zeta) / (fabs(zeta) + sqrt(1 + zeta * zeta));
-                    const REAL c = 1 / sqrt(1 + tangent * tangent), s = c * tangent, t = s / (1 + c);
-                    rotate_rows(m, s, t, g + (long)p * m, g + (long)q * m, item_of_pair);
-#if SYMMETRIC || VECTORS
-                    rotate_rows(n, s, t, v + (long)p * n, v + (long)q * n, item_of_pair);
-#endif
-                }
-            }
-            GROUP_BARRIER();
-        }
-        if (!(group_largest(largest_rotation, lane, shared) > tolerance)) break;
-    }
+    for (int count = 0; count < MAX_SWEEPS; ++count)
+        if (!(sweep(m, n, norm, g, v, lane, shared) > tolerance)) break;
     for (int i = lane; i < n; i += GROUP) {
         REAL sum = 0;
         for (int j = 0; j < m; ++j) sum += g[(long)i * m + j] * (SYMMETRIC ? v[(long)i * n + j] : g[(long)i * m + j]);
@@ -150,23 +192,14 @@ MATRIX_FN void diagonalise(const int m, const int n, __global const REAL* a, __g
     }
     GROUP_BARRIER();
     for (int i = 0; i < n; ++i) {
-        const REAL own = unsorted[i];
-        int position = 0;
-        for (int j = 0; j < n; ++j) {
-            const REAL other = unsorted[j];
-            // NaN is sorted last.
-            const int is_ahead = SYMMETRIC ? other < own : other > own;
-            const int is_equal = !(SYMMETRIC ? other > own : other < own) & !is_ahead;
-            const int before =
-                own != own ? (other == other) | (j < i) : (other == other) & (is_ahead | (is_equal & (j < i)));
-            position += before;
-        }
-        if (lane == 0) values[position] = own * scale;
+        const REAL value = unsorted[i];
+        const long position = sorted_position(n, i, unsorted);
+        if (lane == 0) values[position] = value * scale;
 #if VECTORS
-        for (int j = lane; j < n; j += GROUP) v_out[(long)position * n + j] = v[(long)i * n + j];
+        for (int j = lane; j < n; j += GROUP) v_out[position * n + j] = v[(long)i * n + j];
 #if !SYMMETRIC
         for (int j = lane; j < m; j += GROUP)
-            u_out[(long)position * m + j] = own == 0 ? (REAL)0 : g[(long)i * m + j] / own;
+            u_out[position * m + j] = value == 0 ? (REAL)0 : g[(long)i * m + j] / value;
 #endif
 #endif
     }

@@ -12,48 +12,79 @@
 //   GROUP, REAL, LANES   matrix_group.clh
 #include "matrix_group.clh"
 
+// Row of the pivot of column k: the largest element from the diagonal down, of equal ones the first. Every work-item
+// gets it.
+static inline __attribute__((always_inline)) int find_pivot(const int lane, const int m, const int n, const int k,
+                                                            __global const REAL* lu, __local REAL* shared,
+                                                            __local int* pivot_rows) {
+    REAL largest = -1;
+    int pivot_row = k;
+    for (int i = k + lane; i < m; i += GROUP) {
+        const REAL size = fabs(lu[(long)i * n + k]);
+        pivot_row = size > largest ? i : pivot_row;
+        largest = size > largest ? size : largest;
+    }
+#if GROUP > 1
+    shared[lane] = largest;
+    pivot_rows[lane] = pivot_row;
+    GROUP_BARRIER();
+    for (int distance = GROUP / 2; distance > 0; distance /= 2) {
+        if (lane < distance) {
+            const REAL other = shared[lane + distance];
+            const int is_larger =
+                (other > shared[lane]) | ((other == shared[lane]) & (pivot_rows[lane + distance] < pivot_rows[lane]));
+            if (is_larger) {
+                shared[lane] = other;
+                pivot_rows[lane] = pivot_rows[lane + distance];
+            }
+        }
+        GROUP_BARRIER();
+    }
+    pivot_row = pivot_rows[0];
+    GROUP_BARRIER();
+#endif
+    return pivot_row;
+}
+
+static inline void exchange_rows(const int lane, const int n, const int a, const int b, __global REAL* lu) {
+    for (int j = lane; j < n; j += GROUP) {
+        const REAL previous = lu[(long)a * n + j];
+        lu[(long)a * n + j] = lu[(long)b * n + j];
+        lu[(long)b * n + j] = previous;
+    }
+}
+
+// Divides column k below the diagonal by the pivot, and subtracts its products with row k from the rest of the matrix.
+static inline __attribute__((always_inline)) void eliminate(const int lane, const int m, const int n, const int k,
+                                                            const REAL divisor, __global REAL* lu) {
+#if GROUP == 1
+    for (int i = k + 1; i < m; ++i) {
+        __global REAL* row = lu + (long)i * n;
+        row[k] /= divisor;
+        row_subtract(n - k - 1, row[k], lu + (long)k * n + k + 1, row + k + 1);
+    }
+#else
+    const int item_column = lane % ITEMS_PER_ROW, item_row = lane / ITEMS_PER_ROW;
+    for (int i = k + 1 + lane; i < m; i += GROUP) lu[(long)i * n + k] /= divisor;
+    GROUP_BARRIER();
+    for (int i = k + 1 + item_row; i < m; i += ITEMS_PER_COLUMN) {
+        const REAL f = lu[(long)i * n + k];
+        for (int j = k + 1 + item_column; j < n; j += ITEMS_PER_ROW) lu[(long)i * n + j] -= f * lu[(long)k * n + j];
+    }
+    GROUP_BARRIER();
+#endif
+}
+
 MATRIX_FN void factor(const int m, const int n, __global const REAL* a, __global REAL* lu, __global int* pivots,
                       __global int* rows, __global int* info, __local REAL* shared, __local int* pivot_rows) {
     const int lane = get_local_id(0), steps = min(m, n);
-    const int item_column = lane % ITEMS_PER_ROW, item_row = lane / ITEMS_PER_ROW;
     int failed = 0;
     for (long i = lane; i < (long)m * n; i += GROUP) lu[i] = a[i];
     for (int i = lane; i < m; i += GROUP) rows[i] = i;
     GROUP_BARRIER();
     for (int k = 0; k < steps; ++k) {
-        REAL largest = -1;
-        int pivot_row = k;
-        for (int i = k + lane; i < m; i += GROUP) {
-            const REAL size = fabs(lu[(long)i * n + k]);
-            pivot_row = size > largest ? i : pivot_row;
-            largest = size > largest ? size : largest;
-        }
-#if GROUP > 1
-        shared[lane] = largest;
-        pivot_rows[lane] = pivot_row;
-        GROUP_BARRIER();
-        for (int distance = GROUP / 2; distance > 0; distance /= 2) {
-            if (lane < distance) {
-                const REAL other = shared[lane + distance];
-                const int is_larger = (other > shared[lane]) |
-                                      ((other == shared[lane]) & (pivot_rows[lane + distance] < pivot_rows[lane]));
-                if (is_larger) {
-                    shared[lane] = other;
-                    pivot_rows[lane] = pivot_rows[lane + distance];
-                }
-            }
-            GROUP_BARRIER();
-        }
-        pivot_row = pivot_rows[0];
-        GROUP_BARRIER();
-#endif
-        if (pivot_row != k) {
-            for (int j = lane; j < n; j += GROUP) {
-                const REAL previous = lu[(long)k * n + j];
-                lu[(long)k * n + j] = lu[(long)pivot_row * n + j];
-                lu[(long)pivot_row * n + j] = previous;
-            }
-        }
+        const int pivot_row = find_pivot(lane, m, n, k, lu, shared, pivot_rows);
+        if (pivot_row != k) exchange_rows(lane, n, k, pivot_row, lu);
         if (lane == 0) {
             const int previous = rows[k];
             rows[k] = rows[pivot_row];
@@ -63,22 +94,7 @@ MATRIX_FN void factor(const int m, const int n, __global const REAL* a, __global
         GROUP_BARRIER();
         const REAL pivot = lu[(long)k * n + k];
         failed = (failed == 0) & (pivot == 0) ? k + 1 : failed;
-        const REAL divisor = pivot == 0 ? (REAL)1 : pivot;
-#if GROUP == 1
-        for (int i = k + 1; i < m; ++i) {
-            __global REAL* row = lu + (long)i * n;
-            row[k] /= divisor;
-            row_subtract(n - k - 1, row[k], lu + (long)k * n + k + 1, row + k + 1);
-        }
-#else
-        for (int i = k + 1 + lane; i < m; i += GROUP) lu[(long)i * n + k] /= divisor;
-        GROUP_BARRIER();
-        for (int i = k + 1 + item_row; i < m; i += ITEMS_PER_COLUMN) {
-            const REAL f = lu[(long)i * n + k];
-            for (int j = k + 1 + item_column; j < n; j += ITEMS_PER_ROW) lu[(long)i * n + j] -= f * lu[(long)k * n + j];
-        }
-        GROUP_BARRIER();
-#endif
+        eliminate(lane, m, n, k, pivot == 0 ? (REAL)1 : pivot, lu);
     }
     if (lane == 0) *info = failed;
 }

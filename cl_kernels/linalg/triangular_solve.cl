@@ -9,48 +9,52 @@
 //   REAL, GROUP, LANES  matrix_group.clh; work-items do not cooperate
 #include "matrix_group.clh"
 
-#define ELEMENT(i, j) (TRANSPOSED ? a[(long)(j)*n + (i)] : a[(long)(i)*n + (j)])
-
-// ROWS rows are processed at a time: each row of X is read once for them, and their sums are independent.
+// Rows are solved ROWS at a time: each row of X is read once for them, and their sums are independent.
 #if GROUP == 1
 #define ROWS 4
 #else
 #define ROWS 1
 #endif
-#define ROW_OF(position) (UPPER == TRANSPOSED ? (position) : n - 1 - (position))
 
+// The row that is solved at a position of the substitution, and an element of A.
+static inline int row_at(const int n, const int position) { return UPPER == TRANSPOSED ? position : n - 1 - position; }
+static inline REAL element(__global const REAL* a, const int n, const int i, const int j) {
+    return TRANSPOSED ? a[(long)j * n + i] : a[(long)i * n + j];
+}
+
+// Defines NAME, which solves a column, or a vector of columns: x_i = (b_i - sum over solved rows j of a_ij x_j) / a_ii.
 #define SOLVE(NAME, V, LOAD, STORE)                                                                                    \
     MATRIX_FN void NAME(const int n, const long k, __global const REAL* a, __global const REAL* b, __global REAL* x) { \
         int position = 0;                                                                                              \
         for (; position + ROWS <= n; position += ROWS) {                                                               \
             V rest[ROWS];                                                                                              \
-            _Pragma("unroll") for (int r = 0; r < ROWS; ++r) rest[r] = LOAD(b + ROW_OF(position + r) * k);             \
+            _Pragma("unroll") for (int r = 0; r < ROWS; ++r) rest[r] = LOAD(b + row_at(n, position + r) * k);          \
             for (int step = 0; step < position; ++step) {                                                              \
-                const int j = ROW_OF(step);                                                                            \
+                const int j = row_at(n, step);                                                                         \
                 const V solved = LOAD(x + j * k);                                                                      \
                 _Pragma("unroll") for (int r = 0; r < ROWS; ++r) {                                                     \
-                    const int i = ROW_OF(position + r);                                                                \
-                    rest[r] -= (V)(ELEMENT(i, j)) * solved;                                                            \
+                    const int i = row_at(n, position + r);                                                             \
+                    rest[r] -= (V)(element(a, n, i, j)) * solved;                                                      \
                 }                                                                                                      \
             }                                                                                                          \
             _Pragma("unroll") for (int r = 0; r < ROWS; ++r) {                                                         \
-                const int i = ROW_OF(position + r);                                                                    \
+                const int i = row_at(n, position + r);                                                                 \
                 _Pragma("unroll") for (int s = 0; s < ROWS; ++s) {                                                     \
-                    const int j = ROW_OF(position + s);                                                                \
-                    if (s < r) rest[r] -= (V)(ELEMENT(i, j)) * rest[s];                                                \
+                    const int j = row_at(n, position + s);                                                             \
+                    if (s < r) rest[r] -= (V)(element(a, n, i, j)) * rest[s];                                          \
                 }                                                                                                      \
-                if (!UNIT_DIAGONAL) rest[r] /= (V)(ELEMENT(i, i));                                                     \
+                if (!UNIT_DIAGONAL) rest[r] /= (V)(element(a, n, i, i));                                               \
                 STORE(rest[r], x + i * k);                                                                             \
             }                                                                                                          \
         }                                                                                                              \
         for (; position < n; ++position) {                                                                             \
-            const int i = ROW_OF(position);                                                                            \
+            const int i = row_at(n, position);                                                                         \
             V rest = LOAD(b + i * k);                                                                                  \
             for (int step = 0; step < position; ++step) {                                                              \
-                const int j = ROW_OF(step);                                                                            \
-                rest -= (V)(ELEMENT(i, j)) * LOAD(x + j * k);                                                          \
+                const int j = row_at(n, step);                                                                         \
+                rest -= (V)(element(a, n, i, j)) * LOAD(x + j * k);                                                    \
             }                                                                                                          \
-            STORE(UNIT_DIAGONAL ? rest : rest / (V)(ELEMENT(i, i)), x + i * k);                                        \
+            STORE(UNIT_DIAGONAL ? rest : rest / (V)(element(a, n, i, i)), x + i * k);                                  \
         }                                                                                                              \
     }
 

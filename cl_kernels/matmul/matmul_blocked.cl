@@ -164,28 +164,44 @@ NOINLINE void store_tile(const struct Tile t, const REAL* tile, __global OUTPUT*
     }
 }
 
+// A panel of rows of a, and its element of row i and step k, which is `at` elements after the first one of its row.
 #if A_PACKED
 typedef __local const REAL* Left;
+static inline REAL left_at(const Left* left, const int i, const int k, const long at) { return (*left)[k * ROWS + i]; }
 #else
 struct Rows {
     __global const REAL* row[ROWS];
     long along;
 };
 typedef struct Rows Left;
+static inline REAL left_at(const Left* left, const int i, const int k, const long at) { return left->row[i][at]; }
 #endif
+
+// Stores a whole tile of `vectors` vectors, or adds it to the sums of previous blocks of k.
+static inline __attribute__((always_inline)) void store_whole_tile(const int vectors, VEC (*sum)[VECTORS],
+                                                                   const struct Tile t, __global OUTPUT* out) {
+#if OUTPUT_AS == 0
+    if (t.add) {
+#pragma unroll
+        for (int i = 0; i < ROWS; ++i)
+#pragma unroll
+            for (int v = 0; v < VECTORS; ++v)
+                if (v < vectors) sum[i][v] += VLOAD(out + i * t.pitch + v * VW);
+    }
+#endif
+#pragma unroll
+    for (int i = 0; i < ROWS; ++i)
+#pragma unroll
+        for (int v = 0; v < VECTORS; ++v)
+            if (v < vectors) OUTPUT_VSTORE(sum[i][v], out + i * t.pitch + v * VW);
+}
 
 // Multiplies a tile of `vectors` vectors, a constant in each call.
 static inline __attribute__((always_inline)) void multiply(const int vectors, const Left a, __local const REAL* right,
                                                            const int steps, const struct Tile t, __global OUTPUT* out,
                                                            const struct Epilogue epilogue) {
-#if A_PACKED
-    __local const REAL* left = a;
-#else
-    __global const REAL* left[ROWS];
-#pragma unroll
-    for (int i = 0; i < ROWS; ++i) left[i] = a.row[i];
+    const Left left = a;
     long at = 0;
-#endif
     VEC sum[ROWS][VECTORS];
 #pragma unroll
     for (int i = 0; i < ROWS; ++i)
@@ -200,35 +216,18 @@ static inline __attribute__((always_inline)) void multiply(const int vectors, co
             if (v < vectors) values[v] = VLOAD(right + v * VW);
 #pragma unroll
         for (int i = 0; i < ROWS; ++i) {
-#if A_PACKED
-            const VEC factor = (VEC)(left[k * ROWS + i]);
-#else
-            const VEC factor = (VEC)(left[i][at]);
-#endif
+            const VEC factor = (VEC)(left_at(&left, i, k, at));
 #pragma unroll
             for (int v = 0; v < VECTORS; ++v)
                 if (v < vectors) sum[i][v] = fma(factor, values[v], sum[i][v]);
         }
 #if !A_PACKED
-        at += a.along;
+        at += left.along;
 #endif
     }
     // Not for a single vector, since each such place adds 0.1 s of compile time.
     if (vectors > 1 && t.height == ROWS && t.width == vectors * VW && !t.last_block) {
-#if OUTPUT_AS == 0
-        if (t.add) {
-#pragma unroll
-            for (int i = 0; i < ROWS; ++i)
-#pragma unroll
-                for (int v = 0; v < VECTORS; ++v)
-                    if (v < vectors) sum[i][v] += VLOAD(out + i * t.pitch + v * VW);
-        }
-#endif
-#pragma unroll
-        for (int i = 0; i < ROWS; ++i)
-#pragma unroll
-            for (int v = 0; v < VECTORS; ++v)
-                if (v < vectors) OUTPUT_VSTORE(sum[i][v], out + i * t.pitch + v * VW);
+        store_whole_tile(vectors, sum, t, out);
     } else {
         REAL tile[ROWS * COLUMNS];
 #pragma unroll
@@ -251,6 +250,28 @@ MULTIPLY(multiply_narrower, VECTORS - 1)
 #endif
 #if VECTORS > 1
 MULTIPLY(multiply_single, 1)
+#endif
+
+static inline void multiply_tile(const int vectors, const Left left, __local const REAL* right, const int steps,
+                                 const struct Tile t, __global OUTPUT* out, const struct Epilogue epilogue) {
+    if (vectors == VECTORS) multiply_full(left, right, steps, t, out, epilogue);
+#if VECTORS > 2
+    else if (vectors == VECTORS - 1) multiply_narrower(left, right, steps, t, out, epilogue);
+#endif
+#if VECTORS > 1
+    else multiply_single(left, right, steps, t, out, epilogue);
+#endif
+}
+
+#if !A_PACKED
+// Rows of a from `a` on, read in place. Past the last row, that row is multiplied again and not stored.
+static inline Left rows_of(__global const REAL* a, const struct OperandStrides strides, const int height) {
+    Left left;
+    left.along = strides.along;
+#pragma unroll
+    for (int i = 0; i < ROWS; ++i) left.row[i] = a + min(i, height - 1) * strides.across;
+    return left;
+}
 #endif
 
 // global size (ceil(column_panels / columns_each), ceil(row_panels / rows_each), ceil(matrices / matrices_each))
@@ -280,12 +301,7 @@ NOINLINE void matmul_blocked_part(const size_t id0, const size_t id1, const size
                     copy_rows(d, a + k_first * d.a.along, packed, p, min(p + d.packed_panels, end_row), steps);
                 const Left left = packed + panel_slot * d.k_block * ROWS;
 #else
-                // Past the last row, that row is multiplied again and not stored.
-                Left left;
-                left.along = d.a.along;
-#pragma unroll
-                for (int i = 0; i < ROWS; ++i)
-                    left.row[i] = a + (row + min(i, height - 1)) * d.a.across + k_first * d.a.along;
+                const Left left = rows_of(a + row * d.a.across + k_first * d.a.along, d.a, height);
 #endif
                 for (int q = first_panel; q < end_panel; ++q) {
                     const int vector = first_vector(d, q), vectors = first_vector(d, q + 1) - vector;
@@ -299,13 +315,7 @@ NOINLINE void matmul_blocked_part(const size_t id0, const size_t id1, const size
                                            z * d.out_batch + row * d.N + column};
                     __global OUTPUT* out = out_base + out_offset + t.at;
                     __local const REAL* right = block + (q - first_panel) * d.k_block * COLUMNS;
-                    if (vectors == VECTORS) multiply_full(left, right, steps, t, out, epilogue);
-#if VECTORS > 2
-                    else if (vectors == VECTORS - 1) multiply_narrower(left, right, steps, t, out, epilogue);
-#endif
-#if VECTORS > 1
-                    else multiply_single(left, right, steps, t, out, epilogue);
-#endif
+                    multiply_tile(vectors, left, right, steps, t, out, epilogue);
                 }
             }
         }

@@ -47,6 +47,46 @@ NOINLINE VEC load_part(__global const REAL* from, const int count) {
     return VLOAD(part);
 }
 
+// The dot products of a tile over k in [k_first, k_end), each as a vector of partial sums: parts[i][j][lane]. a_at and
+// b_at have the positions of the rows and columns.
+static inline __attribute__((always_inline)) void multiply(__global const REAL* a, const long* a_at,
+                                                           __global const REAL* b, const long* b_at, const long k_first,
+                                                           const long k_end, REAL* parts) {
+    VEC sum[ROWS][COLUMNS];
+#pragma unroll
+    for (int i = 0; i < ROWS; ++i)
+#pragma unroll
+        for (int j = 0; j < COLUMNS; ++j) sum[i][j] = (VEC)(0);
+    long k = k_first;
+    for (; k + VW <= k_end; k += VW) {
+        VEC right[COLUMNS];
+#pragma unroll
+        for (int j = 0; j < COLUMNS; ++j) right[j] = VLOAD(b + b_at[j] + k);
+#pragma unroll
+        for (int i = 0; i < ROWS; ++i) {
+            const VEC left = VLOAD(a + a_at[i] + k);
+#pragma unroll
+            for (int j = 0; j < COLUMNS; ++j) sum[i][j] = fma(left, right[j], sum[i][j]);
+        }
+    }
+    if (k < k_end) {
+        const int rest = (int)(k_end - k);
+        VEC right[COLUMNS];
+#pragma unroll
+        for (int j = 0; j < COLUMNS; ++j) right[j] = load_part(b + b_at[j] + k, rest);
+#pragma unroll
+        for (int i = 0; i < ROWS; ++i) {
+            const VEC left = load_part(a + a_at[i] + k, rest);
+#pragma unroll
+            for (int j = 0; j < COLUMNS; ++j) sum[i][j] = fma(left, right[j], sum[i][j]);
+        }
+    }
+#pragma unroll
+    for (int i = 0; i < ROWS; ++i)
+#pragma unroll
+        for (int j = 0; j < COLUMNS; ++j) VSTORE(sum[i][j], parts + (i * COLUMNS + j) * VW);
+}
+
 // global size (ceil(N / COLUMNS), ceil(M / (ROWS * row_tiles_each)), batch)
 NOINLINE void matmul_dot_part(const size_t id0, const size_t id1, const size_t id2, const struct GemmShape product,
                               __global const REAL* restrict a, const long a_offset, __global const REAL* restrict b,
@@ -71,40 +111,8 @@ NOINLINE void matmul_dot_part(const size_t id0, const size_t id1, const size_t i
             long a_at[ROWS];
 #pragma unroll
             for (int i = 0; i < ROWS; ++i) a_at[i] = (row + min(i, height - 1)) * product.a_row;
-            VEC sum[ROWS][COLUMNS];
-#pragma unroll
-            for (int i = 0; i < ROWS; ++i)
-#pragma unroll
-                for (int j = 0; j < COLUMNS; ++j) sum[i][j] = (VEC)(0);
-            long k = k_first;
-            for (; k + VW <= k_end; k += VW) {
-                VEC right[COLUMNS];
-#pragma unroll
-                for (int j = 0; j < COLUMNS; ++j) right[j] = VLOAD(b + b_at[j] + k);
-#pragma unroll
-                for (int i = 0; i < ROWS; ++i) {
-                    const VEC left = VLOAD(a + a_at[i] + k);
-#pragma unroll
-                    for (int j = 0; j < COLUMNS; ++j) sum[i][j] = fma(left, right[j], sum[i][j]);
-                }
-            }
-            if (k < k_end) {
-                const int rest = (int)(k_end - k);
-                VEC right[COLUMNS];
-#pragma unroll
-                for (int j = 0; j < COLUMNS; ++j) right[j] = load_part(b + b_at[j] + k, rest);
-#pragma unroll
-                for (int i = 0; i < ROWS; ++i) {
-                    const VEC left = load_part(a + a_at[i] + k, rest);
-#pragma unroll
-                    for (int j = 0; j < COLUMNS; ++j) sum[i][j] = fma(left, right[j], sum[i][j]);
-                }
-            }
             REAL parts[ROWS * COLUMNS * VW];
-#pragma unroll
-            for (int i = 0; i < ROWS; ++i)
-#pragma unroll
-                for (int j = 0; j < COLUMNS; ++j) VSTORE(sum[i][j], parts + (i * COLUMNS + j) * VW);
+            multiply(a, a_at, b, b_at, k_first, k_end, parts);
             const struct Tile tile = {product.N,
                                       height,
                                       width,

@@ -25,6 +25,50 @@ struct GemmShape {
     int unused;                        // avoids padding of the struct
 };
 
+// Computes the sums of a register tile over `steps` steps of k.
+static inline __attribute__((always_inline)) void multiply(__global const REAL* left, __global const REAL* right,
+                                                           const int steps, VEC (*sum)[VECTORS]) {
+#pragma unroll
+    for (int i = 0; i < ROWS; ++i)
+#pragma unroll
+        for (int v = 0; v < VECTORS; ++v) sum[i][v] = (VEC)(0);
+    for (int k = 0; k < steps; ++k, left += ROWS, right += COLUMNS) {
+        VEC values[VECTORS];
+#pragma unroll
+        for (int v = 0; v < VECTORS; ++v) values[v] = VLOAD(right + v * VW);
+#pragma unroll
+        for (int i = 0; i < ROWS; ++i)
+#pragma unroll
+            for (int v = 0; v < VECTORS; ++v) sum[i][v] = fma((VEC)(left[i]), values[v], sum[i][v]);
+    }
+}
+
+// Stores `height` rows and `width` columns of a tile to `to`, whose rows are `pitch` elements apart, or adds them to
+// the sums of previous blocks of k.
+static inline __attribute__((always_inline)) void store_tile(VEC (*sum)[VECTORS], __global REAL* to, const long pitch,
+                                                             const int height, const int width, const bool add) {
+    if (height == ROWS && width == COLUMNS) {
+#pragma unroll
+        for (int i = 0; i < ROWS; ++i)
+#pragma unroll
+            for (int v = 0; v < VECTORS; ++v) {
+                __global REAL* at = to + i * pitch + v * VW;
+                VSTORE(add ? sum[i][v] + VLOAD(at) : sum[i][v], at);
+            }
+        return;
+    }
+    REAL rows[ROWS][COLUMNS];
+#pragma unroll
+    for (int i = 0; i < ROWS; ++i)
+#pragma unroll
+        for (int v = 0; v < VECTORS; ++v) VSTORE(sum[i][v], rows[i] + v * VW);
+    for (int i = 0; i < height; ++i)
+        for (int j = 0; j < width; ++j) {
+            __global REAL* at = to + i * pitch + j;
+            *at = add ? *at + rows[i][j] : rows[i][j];
+        }
+}
+
 // global size (ceil(b_panels / b_panels_each), ceil(a_panels / a_panels_each), batch)
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void matmul_packed(
     const struct GemmShape product, __global const REAL* restrict a, const long a_offset,
@@ -38,56 +82,24 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void matmul_packed(
     a += a_offset + z * product.a_batch;
     b += b_offset + z * product.b_batch;
     out += out_offset + z * product.out_batch;
+#ifdef EPILOGUE
+    const struct Epilogue epilogue = EPILOGUE_OF_PARAMETERS;
+#endif
     for (long k_first = 0; k_first < product.K; k_first += product.k_block) {
         const int steps = (int)min((long)product.k_block, product.K - k_first);
         for (int q = b_first; q < b_end; ++q)
             for (int p = a_first; p < a_end; ++p) {
-                __global const REAL* left = a + (p * product.K + k_first) * ROWS;
-                __global const REAL* right = b + (q * product.K + k_first) * COLUMNS;
                 VEC sum[ROWS][VECTORS];
-#pragma unroll
-                for (int i = 0; i < ROWS; ++i)
-#pragma unroll
-                    for (int v = 0; v < VECTORS; ++v) sum[i][v] = (VEC)(0);
-                for (int k = 0; k < steps; ++k, left += ROWS, right += COLUMNS) {
-                    VEC values[VECTORS];
-#pragma unroll
-                    for (int v = 0; v < VECTORS; ++v) values[v] = VLOAD(right + v * VW);
-#pragma unroll
-                    for (int i = 0; i < ROWS; ++i)
-#pragma unroll
-                        for (int v = 0; v < VECTORS; ++v) sum[i][v] = fma((VEC)(left[i]), values[v], sum[i][v]);
-                }
+                multiply(a + (p * product.K + k_first) * ROWS, b + (q * product.K + k_first) * COLUMNS, steps, sum);
                 const long row = (long)p * ROWS, column = (long)q * COLUMNS;
-                __global REAL* to = out + row * product.N + column;
-                if (row + ROWS <= product.M && column + COLUMNS <= product.N) {
-#pragma unroll
-                    for (int i = 0; i < ROWS; ++i)
-#pragma unroll
-                        for (int v = 0; v < VECTORS; ++v) {
-                            __global REAL* at = to + i * product.N + v * VW;
-                            VSTORE(k_first > 0 ? sum[i][v] + VLOAD(at) : sum[i][v], at);
-                        }
-                } else {
-                    REAL rows[ROWS][COLUMNS];
-#pragma unroll
-                    for (int i = 0; i < ROWS; ++i)
-#pragma unroll
-                        for (int v = 0; v < VECTORS; ++v) VSTORE(sum[i][v], rows[i] + v * VW);
-                    const int height = (int)min((long)ROWS, product.M - row),
-                              width = (int)min((long)COLUMNS, product.N - column);
-                    for (int i = 0; i < height; ++i)
-                        for (int j = 0; j < width; ++j) {
-                            __global REAL* at = to + i * product.N + j;
-                            *at = k_first > 0 ? *at + rows[i][j] : rows[i][j];
-                        }
-                }
+                const int height = (int)min((long)ROWS, product.M - row),
+                          width = (int)min((long)COLUMNS, product.N - column);
+                store_tile(sum, out + row * product.N + column, product.N, height, width, k_first > 0);
 #ifdef EPILOGUE
                 if (k_first + steps == product.K)
-                    for (int i = 0; i < (int)min((long)ROWS, product.M - row); ++i)
-                        EPILOGUE_STORED(out - z * product.out_batch, column,
-                                        z * product.out_batch + (row + i) * product.N + column,
-                                        min((long)COLUMNS, product.N - column))
+                    for (int i = 0; i < height; ++i)
+                        epilogue_stored(epilogue, out - z * product.out_batch, column,
+                                        z * product.out_batch + (row + i) * product.N + column, width);
 #endif
             }
     }

@@ -28,6 +28,43 @@ static inline VEC load_part(__global const STORED* from, const int count) {
     return VLOAD(part);
 }
 
+// The dot products of all rows of a and a column of b, each as a vector of partial sums: parts[i * VW * VW + lane].
+static inline __attribute__((always_inline)) void multiply(const struct GemmShape product, __global const STORED* a,
+                                                           __global const STORED* column, REAL* parts) {
+    const long K = product.K, K_chains = K / (CHAINS * VW) * (CHAINS * VW), K_whole = K / VW * VW;
+    VEC sum[ROWS][CHAINS];
+#pragma unroll
+    for (int i = 0; i < ROWS; ++i)
+#pragma unroll
+        for (int c = 0; c < CHAINS; ++c) sum[i][c] = (VEC)(0);
+    long k = 0;
+    for (; k < K_chains; k += CHAINS * VW)
+#pragma unroll
+        for (int c = 0; c < CHAINS; ++c) {
+            const VEC x = STORED_VLOAD(column + k + c * VW);
+#pragma unroll
+            for (int i = 0; i < ROWS; ++i)
+                sum[i][c] = fma(STORED_VLOAD(a + i * product.a_row + k + c * VW), x, sum[i][c]);
+        }
+    for (; k < K_whole; k += VW) {
+        const VEC x = STORED_VLOAD(column + k);
+#pragma unroll
+        for (int i = 0; i < ROWS; ++i) sum[i][0] = fma(STORED_VLOAD(a + i * product.a_row + k), x, sum[i][0]);
+    }
+    if (k < K) {
+        const VEC x = load_part(column + k, (int)(K - k));
+#pragma unroll
+        for (int i = 0; i < ROWS; ++i)
+            sum[i][0] = fma(load_part(a + i * product.a_row + k, (int)(K - k)), x, sum[i][0]);
+    }
+#pragma unroll
+    for (int i = 0; i < ROWS; ++i) {
+#pragma unroll
+        for (int c = 1; c < CHAINS; ++c) sum[i][0] += sum[i][c];
+        VSTORE(sum[i][0], parts + i * VW * VW);
+    }
+}
+
 NOINLINE void matmul_stream_part(const long item, const long z, const struct GemmShape product,
                                  __global const STORED* restrict a, const long a_offset,
                                  __global const STORED* restrict b, const long b_offset,
@@ -37,44 +74,11 @@ NOINLINE void matmul_stream_part(const long item, const long z, const struct Gem
     b += b_offset + z * product.b_batch;
     __global OUTPUT* out = out_base + out_offset;
     const long first = item * product.columns_each, end = min(product.N, first + product.columns_each);
-    const long K = product.K, K_chains = K / (CHAINS * VW) * (CHAINS * VW), K_whole = K / VW * VW;
     for (long column = first; column < end; column += VW) {
         const int count = (int)min((long)VW, end - column);
         REAL parts[ROWS * VW * VW];
-        for (int j = 0; j < VW; ++j) {
-            __global const STORED* line = b + (column + min(j, count - 1)) * product.b_column;
-            VEC sum[ROWS][CHAINS];
-#pragma unroll
-            for (int i = 0; i < ROWS; ++i)
-#pragma unroll
-                for (int c = 0; c < CHAINS; ++c) sum[i][c] = (VEC)(0);
-            long k = 0;
-            for (; k < K_chains; k += CHAINS * VW)
-#pragma unroll
-                for (int c = 0; c < CHAINS; ++c) {
-                    const VEC x = STORED_VLOAD(line + k + c * VW);
-#pragma unroll
-                    for (int i = 0; i < ROWS; ++i)
-                        sum[i][c] = fma(STORED_VLOAD(a + i * product.a_row + k + c * VW), x, sum[i][c]);
-                }
-            for (; k < K_whole; k += VW) {
-                const VEC x = STORED_VLOAD(line + k);
-#pragma unroll
-                for (int i = 0; i < ROWS; ++i) sum[i][0] = fma(STORED_VLOAD(a + i * product.a_row + k), x, sum[i][0]);
-            }
-            if (k < K) {
-                const VEC x = load_part(line + k, (int)(K - k));
-#pragma unroll
-                for (int i = 0; i < ROWS; ++i)
-                    sum[i][0] = fma(load_part(a + i * product.a_row + k, (int)(K - k)), x, sum[i][0]);
-            }
-#pragma unroll
-            for (int i = 0; i < ROWS; ++i) {
-#pragma unroll
-                for (int c = 1; c < CHAINS; ++c) sum[i][0] += sum[i][c];
-                VSTORE(sum[i][0], parts + (i * VW + j) * VW);
-            }
-        }
+        for (int j = 0; j < VW; ++j)
+            multiply(product, a, b + (column + min(j, count - 1)) * product.b_column, parts + j * VW);
 #pragma unroll
         for (int i = 0; i < ROWS; ++i) {
             const VEC total = rows_sum(parts + i * VW * VW);

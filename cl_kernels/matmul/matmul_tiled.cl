@@ -25,6 +25,54 @@ struct GemmShape {
     int row_tiles, column_tiles;  // per matrix
 };
 
+// The tile that a work-group computes: its first row and column in matrix z of the results, which belong to the part of
+// the sum and the operands `matrix`.
+struct Tile {
+    long z, part, matrix, row, column;
+};
+
+INLINE struct Tile own_tile(const struct GemmShape d) {
+    const int tiles = d.row_tiles * d.column_tiles;
+    struct Tile tile;
+    tile.z = get_group_id(0) / tiles;
+    tile.part = tile.z / d.batch;
+    tile.matrix = tile.z - tile.part * d.batch;
+    int row_tile, column_tile;
+    tile_of((int)(get_group_id(0) - tile.z * tiles), d.row_tiles, d.column_tiles, &row_tile, &column_tile);
+    tile.row = (long)row_tile * TILE_ROWS;
+    tile.column = (long)column_tile * TILE_COLUMNS;
+    return tile;
+}
+
+// Stores the results of `height` rows and `width` columns of a tile.
+INLINE void store_tile(const struct GemmShape d, const struct Epilogue epilogue, REAL4 (*sum)[COLUMN_STRIPS],
+                       const struct Tile tile, const int height, const int width, __global OUTPUT* out) {
+    const long column = tile.column;
+#pragma unroll
+    for (int i = 0; i < 4 * ROW_STRIPS; ++i) {
+        if (ROW_OF(i) >= height) continue;
+#pragma unroll
+        for (int t = 0; t < COLUMN_STRIPS; ++t) {
+            const int first = COLUMN_OF(t);
+            const long at = (tile.z * d.M + tile.row + ROW_OF(i)) * d.N + column + first;
+            __global OUTPUT* to = out + at;
+#if OUT_4
+            if (first < width)
+                *(__global OUTPUT4*)to =
+                    ROUNDED((REAL4)(with_epilogue(epilogue, sum[i][t].x, column + first, at),
+                                    with_epilogue(epilogue, sum[i][t].y, column + first + 1, at + 1),
+                                    with_epilogue(epilogue, sum[i][t].z, column + first + 2, at + 2),
+                                    with_epilogue(epilogue, sum[i][t].w, column + first + 3, at + 3)));
+#else
+            if (first < width) to[0] = ROUNDED(with_epilogue(epilogue, sum[i][t].x, column + first, at));
+            if (first + 1 < width) to[1] = ROUNDED(with_epilogue(epilogue, sum[i][t].y, column + first + 1, at + 1));
+            if (first + 2 < width) to[2] = ROUNDED(with_epilogue(epilogue, sum[i][t].z, column + first + 2, at + 2));
+            if (first + 3 < width) to[3] = ROUNDED(with_epilogue(epilogue, sum[i][t].w, column + first + 3, at + 3));
+#endif
+        }
+    }
+}
+
 // global size ITEMS * row_tiles * column_tiles * batch * parts
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void matmul_tiled(
     const struct GemmShape d, __global const STORED* restrict a_base, const long a_offset,
@@ -32,15 +80,15 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void matmul_tiled(
     const long out_offset, EPILOGUE_PARAMETERS) {
     __local REAL4 left[2][SLICE * ROWS_PITCH], right[2][SLICE * COLUMNS_PITCH];
     const struct Epilogue epilogue = EPILOGUE_OF_PARAMETERS;
-    const int tiles = d.row_tiles * d.column_tiles;
-    const long z = get_group_id(0) / tiles, part = z / d.batch, matrix = z - part * d.batch;
-    int row_tile, column_tile;
-    tile_of((int)(get_group_id(0) - z * tiles), d.row_tiles, d.column_tiles, &row_tile, &column_tile);
-    const long row = (long)row_tile * TILE_ROWS, column = (long)column_tile * TILE_COLUMNS, k_first = part * d.each;
-    const int height = (int)min((long)TILE_ROWS, d.M - row), width = (int)min((long)TILE_COLUMNS, d.N - column);
+    const struct Tile tile = own_tile(d);
+    const long k_first = tile.part * d.each;
+    const int height = (int)min((long)TILE_ROWS, d.M - tile.row),
+              width = (int)min((long)TILE_COLUMNS, d.N - tile.column);
     long steps = min(d.each, d.K - k_first);
-    __global const STORED* a = a_base + a_offset + matrix * d.a.batch + row * d.a.across + k_first * d.a.along;
-    __global const STORED* b = b_base + b_offset + matrix * d.b.batch + column * d.b.across + k_first * d.b.along;
+    __global const STORED* a =
+        a_base + a_offset + tile.matrix * d.a.batch + tile.row * d.a.across + k_first * d.a.along;
+    __global const STORED* b =
+        b_base + b_offset + tile.matrix * d.b.batch + tile.column * d.b.across + k_first * d.b.along;
 
     REAL4 sum[4 * ROW_STRIPS][COLUMN_STRIPS];
     clear_sums(sum);
@@ -66,27 +114,5 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void matmul_tiled(
         barrier(CLK_LOCAL_MEM_FENCE);
     }
 
-#pragma unroll
-    for (int i = 0; i < 4 * ROW_STRIPS; ++i) {
-        if (ROW_OF(i) >= height) continue;
-#pragma unroll
-        for (int t = 0; t < COLUMN_STRIPS; ++t) {
-            const int first = COLUMN_OF(t);
-            const long at = (z * d.M + row + ROW_OF(i)) * d.N + column + first;
-            __global OUTPUT* to = out_base + out_offset + at;
-#if OUT_4
-            if (first < width)
-                *(__global OUTPUT4*)to =
-                    ROUNDED((REAL4)(with_epilogue(epilogue, sum[i][t].x, column + first, at),
-                                    with_epilogue(epilogue, sum[i][t].y, column + first + 1, at + 1),
-                                    with_epilogue(epilogue, sum[i][t].z, column + first + 2, at + 2),
-                                    with_epilogue(epilogue, sum[i][t].w, column + first + 3, at + 3)));
-#else
-            if (first < width) to[0] = ROUNDED(with_epilogue(epilogue, sum[i][t].x, column + first, at));
-            if (first + 1 < width) to[1] = ROUNDED(with_epilogue(epilogue, sum[i][t].y, column + first + 1, at + 1));
-            if (first + 2 < width) to[2] = ROUNDED(with_epilogue(epilogue, sum[i][t].z, column + first + 2, at + 2));
-            if (first + 3 < width) to[3] = ROUNDED(with_epilogue(epilogue, sum[i][t].w, column + first + 3, at + 3));
-#endif
-        }
-    }
+    store_tile(d, epilogue, sum, tile, height, width, out_base + out_offset);
 }

@@ -71,7 +71,6 @@ static inline void stage_weights(__local REAL* weights, const struct Item item, 
 // sum[r][gate] += sum over a chunk of the row's state times the weights of the gate.
 INLINE void multiply_gates(REAL sum[ROWS_PER_ITEM][GATES], __local const REAL* states, __local const REAL* weights,
                            const struct Item item) {
-#pragma unroll 1
     for (int k = 0; k < CHUNK; k += 4) {
         REAL4 w[GATES];
 #pragma unroll

@@ -21,16 +21,14 @@ struct Resize {
     int n, m, inner, taps;
 };
 
-#if TAPS
-#define K TAPS
-#else
-#define K s.taps
-#endif
+// Weight `at`.
+static inline REAL weight_at(__global const REAL* weights, const int at) {
 #if WEIGHTS
-#define WEIGHT(at) weights[at]
+    return weights[at];
 #else
-#define WEIGHT(at) ((REAL)1)
+    return 1;
 #endif
+}
 
 #define PARAMETERS                                                                                              \
     const struct Resize s, __global const REAL *restrict from_base, const long from_offset,                     \
@@ -58,9 +56,10 @@ static inline int first_row(__global const int* indices, const int m, const int 
 #define FORWARD_SUM(NAME, VALUE, LOAD)                                                                         \
     static inline VALUE NAME(const struct Resize s, __global const int* indices, __global const REAL* weights, \
                              __global const REAL* from, const int i) {                                         \
+        const int K = TAPS ? TAPS : s.taps;                                                                    \
         VALUE sum = (VALUE)(0);                                                                                \
         for (int k = 0; k < K; ++k) {                                                                          \
-            const REAL weight = WEIGHT(i * K + k);                                                             \
+            const REAL weight = weight_at(weights, i * K + k);                                                 \
             if (weight != 0) sum += weight * LOAD(from + (long)indices[i * K + k] * s.inner);                  \
         }                                                                                                      \
         return sum;                                                                                            \
@@ -72,10 +71,11 @@ FORWARD_SUM(forward_sum_vector, ROW_VEC, ROW_LOAD)
 #define BACKWARD_SUM(NAME, VALUE, LOAD)                                                                        \
     static inline VALUE NAME(const struct Resize s, __global const int* indices, __global const REAL* weights, \
                              __global const REAL* from, const int first, const int j) {                        \
+        const int K = TAPS ? TAPS : s.taps;                                                                    \
         VALUE sum = (VALUE)(0);                                                                                \
         for (int i = first; i < s.m && indices[i * K] <= j; ++i)                                               \
             for (int k = 0; k < K; ++k) {                                                                      \
-                const REAL weight = WEIGHT(i * K + k);                                                         \
+                const REAL weight = weight_at(weights, i * K + k);                                             \
                 if (indices[i * K + k] == j && weight != 0) sum += weight * LOAD(from + (long)i * s.inner);    \
             }                                                                                                  \
         return sum;                                                                                            \
@@ -104,6 +104,7 @@ NOINLINE void resize_part(const size_t id0, PARAMETERS) {
 __kernel void resize(PARAMETERS) { resize_part(get_global_id(0), ARGUMENTS); }
 
 NOINLINE void resize_line_part(const size_t id0, PARAMETERS) {
+    const int K = TAPS ? TAPS : s.taps;
     from_base += from_offset;
     to_base += to_offset;
     indices += indices_offset;
@@ -115,7 +116,7 @@ NOINLINE void resize_line_part(const size_t id0, PARAMETERS) {
         for (int i = 0; i < s.m; ++i) {
             REAL sum = 0;
             for (int k = 0; k < K; ++k) {
-                const REAL weight = WEIGHT(i * K + k), v = from[indices[i * K + k]];
+                const REAL weight = weight_at(weights, i * K + k), v = from[indices[i * K + k]];
                 sum += weight != 0 ? weight * v : 0;
             }
             to[i] = sum;
@@ -126,6 +127,7 @@ NOINLINE void resize_line_part(const size_t id0, PARAMETERS) {
 __kernel void resize_line(PARAMETERS) { resize_line_part(get_global_id(0), ARGUMENTS); }
 
 NOINLINE void resize_backward_part(const size_t id0, PARAMETERS) {
+    const int K = TAPS ? TAPS : s.taps;
     from_base += from_offset;
     to_base += to_offset;
     indices += indices_offset;
@@ -148,6 +150,7 @@ __kernel void resize_backward(PARAMETERS) { resize_backward_part(get_global_id(0
 
 // A work-item owns the whole line, so it scatters.
 NOINLINE void resize_backward_line_part(const size_t id0, PARAMETERS) {
+    const int K = TAPS ? TAPS : s.taps;
     from_base += from_offset;
     to_base += to_offset;
     indices += indices_offset;
@@ -160,7 +163,7 @@ NOINLINE void resize_backward_line_part(const size_t id0, PARAMETERS) {
         for (int i = 0; i < s.m; ++i) {
             const REAL g = from[i];
             for (int k = 0; k < K; ++k) {
-                const REAL weight = WEIGHT(i * K + k);
+                const REAL weight = weight_at(weights, i * K + k);
                 to[indices[i * K + k]] += weight != 0 ? weight * g : 0;
             }
         }
@@ -172,6 +175,7 @@ __kernel void resize_backward_line(PARAMETERS) { resize_backward_line_part(get_g
 #else
 
 __kernel void resize(PARAMETERS) {
+    const int K = TAPS ? TAPS : s.taps;
     const int column = (int)get_global_id(0);
     const long a = get_global_id(1);
     if (column >= s.m * s.inner) return;
@@ -183,13 +187,14 @@ __kernel void resize(PARAMETERS) {
     __global const REAL* from = from_base + a * s.n * s.inner + b;
     REAL sum = 0;
     for (int k = 0; k < K; ++k) {
-        const REAL weight = WEIGHT(i * K + k);
+        const REAL weight = weight_at(weights, i * K + k);
         if (weight != 0) sum += weight * from[indices[i * K + k] * s.inner];
     }
     to_base[a * s.m * s.inner + column] = sum;
 }
 
 __kernel void resize_backward(PARAMETERS) {
+    const int K = TAPS ? TAPS : s.taps;
     const int column = (int)get_global_id(0);
     const long a = get_global_id(1);
     if (column >= s.n * s.inner) return;
@@ -202,7 +207,7 @@ __kernel void resize_backward(PARAMETERS) {
     REAL sum = 0;
     for (int i = first_row(indices, s.m, K, j); i < s.m && indices[i * K] <= j; ++i)
         for (int k = 0; k < K; ++k) {
-            const REAL weight = WEIGHT(i * K + k);
+            const REAL weight = weight_at(weights, i * K + k);
             if (indices[i * K + k] == j && weight != 0) sum += weight * from[i * s.inner];
         }
     to_base[a * s.n * s.inner + column] = sum;
