@@ -15,35 +15,8 @@
 #define HEIGHT 4
 #define PADDED(width) (((width) + VW - 1) / VW * VW)
 
-// to[m][c] += sum over l of LEFT(m, l) right[l][c], for HEIGHT neighbouring m and VECTORS neighbouring vectors of c.
-#define ADD_TILE(LEFT, ADD, VECTORS, at)                                                                           \
-    {                                                                                                              \
-        VEC sum[HEIGHT][VECTORS];                                                                                  \
-        _Pragma("unroll") for (int a = 0; a < HEIGHT; ++a) _Pragma("unroll") for (int c = 0; c < VECTORS; ++c)     \
-            sum[a][c] = (VEC)(0);                                                                                  \
-        for (int l = 0; l < depth; ++l) {                                                                          \
-            VEC x[VECTORS];                                                                                        \
-            _Pragma("unroll") for (int c = 0; c < VECTORS; ++c) x[c] = VLOAD(right + l * padded + (at) + c * VW);  \
-            _Pragma("unroll") for (int a = 0; a < HEIGHT; ++a) _Pragma("unroll") for (int c = 0; c < VECTORS; ++c) \
-                sum[a][c] = fma((VEC)(LEFT(m + a, l)), x[c], sum[a][c]);                                           \
-        }                                                                                                          \
-        _Pragma("unroll") for (int a = 0; a < HEIGHT; ++a) if (m + a < rows)                                       \
-            _Pragma("unroll") for (int c = 0; c < VECTORS; ++c)                                                    \
-                ADD(sum[a][c], to + (m + a) * to_row + (at) + c * VW, width - (at)-c * VW);                        \
-    }
-#define ADD_PRODUCT(NAME, SPACE, LEFT, ADD)                                                                        \
-    static inline void NAME(const REAL* left, const REAL* right, const int rows, const int depth, const int width, \
-                            SPACE REAL* to, const long to_row) {                                                   \
-        const int padded = PADDED(width), vectors = padded / VW;                                                   \
-        for (int m = 0; m < rows; m += HEIGHT) {                                                                   \
-            int at = 0;                                                                                            \
-            for (; at + WIDTH <= vectors; at += WIDTH) ADD_TILE(LEFT, ADD, WIDTH, at* VW)                          \
-            for (; at < vectors; ++at) ADD_TILE(LEFT, ADD, 1, at* VW)                                              \
-        }                                                                                                          \
-    }
-#define OF_KEYS(m, l) left[(m)*LENGTH + (l)]
-#define OF_ROWS(m, l) left[(l)*LENGTH + (m)]
-static inline void add_within(const VEC sum, __global REAL* to, const int room) {
+// Adds the elements of a vector to a row of results, of which `room` more follow; to a padded row without a limit.
+static inline void add_elements(const VEC sum, __global REAL* to, const int room) {
     if (room >= VW) {
         VSTORE(sum + VLOAD(to), to);
     } else {
@@ -53,81 +26,143 @@ static inline void add_within(const VEC sum, __global REAL* to, const int room) 
     }
 }
 #define ADD_PADDED(sum, to, room) VSTORE((sum) + VLOAD(to), to)
-ADD_PRODUCT(attention_add_keys, __global, OF_KEYS, add_within)
-ADD_PRODUCT(attention_add_rows, __private, OF_ROWS, ADD_PADDED)
 
-// Copies the rows of a block with zeros after their ends and after the last row.
-#define GATHERED(to, from, from_batch, from_head, from_row, width, factor)                  \
-    for (int r = 0; r < LENGTH; ++r) {                                                      \
-        ROW_AT(min(r, count - 1))                                                           \
-        __global const REAL* row = from + b * from_batch + head * from_head + i * from_row; \
-        for (int c = 0; c < PADDED(width); ++c)                                             \
-            to[r * PADDED(width) + c] = r < count && c < width ? factor * row[c] : (REAL)0; \
+// Defines NAME: to[a][c] += sum over l < depth of LEFT(left, a, l) right[l][c], for HEIGHT rows, of which `rows` exist,
+// and VECTORS vectors of columns, of which `room` exist.
+#define DEFINE_ADD_TILE(NAME, SPACE, LEFT, ADD, VECTORS)                                                               \
+    static inline void NAME(const REAL* left, const REAL* right, const int right_row, const int depth, const int rows, \
+                            const int room, SPACE REAL* to, const long to_row) {                                       \
+        VEC sum[HEIGHT][VECTORS];                                                                                      \
+        _Pragma("unroll") for (int a = 0; a < HEIGHT; ++a) {                                                           \
+            _Pragma("unroll") for (int c = 0; c < VECTORS; ++c) sum[a][c] = (VEC)(0);                                  \
+        }                                                                                                              \
+        for (int l = 0; l < depth; ++l) {                                                                              \
+            VEC x[VECTORS];                                                                                            \
+            _Pragma("unroll") for (int c = 0; c < VECTORS; ++c) x[c] = VLOAD(right + l * right_row + c * VW);          \
+            _Pragma("unroll") for (int a = 0; a < HEIGHT; ++a) {                                                       \
+                _Pragma("unroll") for (int c = 0; c < VECTORS; ++c) sum[a][c] =                                        \
+                    fma((VEC)(LEFT(left, a, l)), x[c], sum[a][c]);                                                     \
+            }                                                                                                          \
+        }                                                                                                              \
+        _Pragma("unroll") for (int a = 0; a < HEIGHT; ++a) {                                                           \
+            if (a < rows) {                                                                                            \
+                _Pragma("unroll") for (int c = 0; c < VECTORS; ++c)                                                    \
+                    ADD(sum[a][c], to + a * to_row + c * VW, room - c * VW);                                           \
+            }                                                                                                          \
+        }                                                                                                              \
     }
 
-NOINLINE void attention_backward_block(const long block, const long h, const long b, ATTENTION_OPERANDS,
+// Defines NAME: the same for any number of rows, and columns, for which `right` has whole vectors.
+#define DEFINE_ADD_PRODUCT(NAME, SPACE, LEFT, ADD)                                                                 \
+    DEFINE_ADD_TILE(NAME##_tile, SPACE, LEFT, ADD, WIDTH)                                                          \
+    DEFINE_ADD_TILE(NAME##_vector, SPACE, LEFT, ADD, 1)                                                            \
+    static inline void NAME(const REAL* left, const REAL* right, const int rows, const int depth, const int width, \
+                            SPACE REAL* to, const long to_row) {                                                   \
+        const int padded = PADDED(width);                                                                          \
+        for (int m = 0; m < rows; m += HEIGHT) {                                                                   \
+            const REAL* tile = &LEFT(left, m, 0);                                                                  \
+            SPACE REAL* row = to + m * to_row;                                                                     \
+            int c = 0;                                                                                             \
+            for (; c + WIDTH * VW <= padded; c += WIDTH * VW)                                                      \
+                NAME##_tile(tile, right + c, padded, depth, rows - m, width - c, row + c, to_row);                 \
+            for (; c < padded; c += VW)                                                                            \
+                NAME##_vector(tile, right + c, padded, depth, rows - m, width - c, row + c, to_row);               \
+        }                                                                                                          \
+    }
+#define ROW_BY_ROW(left, m, l) left[(m)*LENGTH + (l)]
+#define TRANSPOSED(left, m, l) left[(l)*LENGTH + (m)]
+DEFINE_ADD_PRODUCT(attention_add_keys, __global, ROW_BY_ROW, add_elements)
+DEFINE_ADD_PRODUCT(attention_add_rows, __private, TRANSPOSED, ADD_PADDED)
+
+// Copies the rows of a block with zeros after their ends and after the last row.
+static inline __attribute__((always_inline)) void gather_rows(REAL* to, __global const REAL* from,
+                                                              const long from_batch, const long from_head,
+                                                              const long from_row, const int width, const REAL factor,
+                                                              const struct Attention s, const struct Block block) {
+    for (int r = 0; r < LENGTH; ++r) {
+        const struct Query query = query_at(min(r, block.count - 1), s, block);
+        __global const REAL* row = from + block.b * from_batch + query.head * from_head + query.position * from_row;
+        for (int c = 0; c < PADDED(width); ++c)
+            to[r * PADDED(width) + c] = r < block.count && c < width ? factor * row[c] : (REAL)0;
+    }
+}
+
+// log_sum[lane], infinity for rows past the last one, and inner[lane] = sum over c of g_c y_c.
+static inline void load_row_sums(REAL* log_sum, REAL* inner, __global const REAL* log_sums, __global const REAL* y,
+                                 const REAL* g_columns, const struct Attention s, const struct Block block) {
+    for (int r = 0; r < LENGTH; ++r) {
+        const struct Query query = query_at(min(r, block.count - 1), s, block);
+        log_sum[r] = r < block.count ? log_sums[query_index(query, s, block)] : (REAL)INFINITY;
+        __global const REAL* row = y + result_row(query, s, block) * E;
+        REAL sum = 0;
+        for (int c = 0; c < E; ++c) sum += row[c] * g_columns[c * LENGTH + r];
+        inner[r] = sum;
+    }
+}
+
+// From masked scores, `weights`, and products g_i v_j, `scores`: the weights w_ij, times their dropout factors, and the
+// gradients of the scores s_ij.
+static inline void compute_score_gradients(REAL* weights, REAL* scores, const int n, const REAL* log_sum,
+                                           const REAL* inner, const REAL* dropout_factors) {
+    for (int j = 0; j < n; ++j)
+#pragma unroll
+        for (int r = 0; r < ROWS; ++r) {
+            const int to = j * LENGTH + r * VW;
+            const VEC weight = d_exp(VLOAD(weights + to) - VLOAD(log_sum + r * VW));
+            VEC gradient = VLOAD(scores + to);
+#if DROPOUT
+            const VEC factor = VLOAD(dropout_factors + to);
+            gradient *= factor;
+            VSTORE(weight * factor, weights + to);
+#else
+            VSTORE(weight, weights + to);
+#endif
+            VSTORE(weight * (gradient - VLOAD(inner + r * VW)), scores + to);
+        }
+}
+
+NOINLINE void attention_backward_block(const long number, const long h, const long b, ATTENTION_OPERANDS,
                                        __global const REAL* restrict k_panels, __global const REAL* restrict v_panels,
                                        __global const REAL* restrict y, __global const REAL* restrict log_sums,
                                        __global const REAL* restrict g, const long g_batch, const long g_head,
                                        const long g_row, __global REAL* restrict q_gradient,
                                        __global REAL* restrict k_gradient, __global REAL* restrict v_gradient) {
-    const long first = block * LENGTH, heads = s.heads * s.group;
-    const int count = (int)min((long)LENGTH, s.queries * s.group - first);
+    const struct Block block = block_at(number, h, b, s);
     REAL columns[D * LENGTH], g_columns[E * LENGTH], weights[BLOCK * LENGTH], scores[BLOCK * LENGTH];
     REAL q_rows[LENGTH * PADDED(D)], g_rows[LENGTH * PADDED(E)], k_rows[BLOCK * PADDED(D)];
     REAL sums[LENGTH * PADDED(D)], log_sum[LENGTH], inner[LENGTH];
+#if DROPOUT
+    REAL dropout_factors[BLOCK * LENGTH];
+#else
+    const REAL* dropout_factors = 0;
+#endif
     for (int c = 0; c < LENGTH * PADDED(D); ++c) sums[c] = 0;
-    TRANSPOSED(columns, q, s.q_batch, s.q_head, s.q_row, D, scale)
-    TRANSPOSED(g_columns, g, g_batch, g_head, g_row, E, (REAL)1)
-    GATHERED(q_rows, q, s.q_batch, s.q_head, s.q_row, D, scale)
-    GATHERED(g_rows, g, g_batch, g_head, g_row, E, (REAL)1)
-    for (int r = 0; r < LENGTH; ++r) {
-        ROW_AT(min(r, count - 1))
-        log_sum[r] = r < count ? log_sums[(b * heads + head) * s.queries + i] : (REAL)INFINITY;
-        __global const REAL* row = y + ((b * s.queries + i) * heads + head) * E;
-        REAL sum = 0;
-        for (int c = 0; c < E; ++c) sum += row[c] * g_columns[c * LENGTH + r];
-        inner[r] = sum;
-    }
+    transpose_rows(columns, q, s.q_batch, s.q_head, s.q_row, D, scale, s, block);
+    transpose_rows(g_columns, g, g_batch, g_head, g_row, E, (REAL)1, s, block);
+    gather_rows(q_rows, q, s.q_batch, s.q_head, s.q_row, D, scale, s, block);
+    gather_rows(g_rows, g, g_batch, g_head, g_row, E, (REAL)1, s, block);
+    load_row_sums(log_sum, inner, log_sums, y, g_columns, s, block);
     const long panels = (b * s.heads + h) * ((s.keys + KEYS - 1) / KEYS) * KEYS;
-    const long begin = max(0l, first / s.group + s.low) / KEYS * KEYS,
-               end = min((long)s.keys, (first + count - 1) / s.group + s.high + 1);
-    for (long at = begin; at < end; at += BLOCK) {
+    const long end = end_of_keys(s, block), key_row = s.heads * D, value_row = s.heads * E;
+    for (long at = begin_of_keys(s, block); at < end; at += BLOCK) {
         const int n = (int)min((long)BLOCK, end - at);
         attention_products(k_panels + (panels + at) * D, columns, weights, n, D);
-        attention_masked(s, mask, slopes, b, h, first, count, at, n, weights);
+        attention_masked(s, mask, slopes, block, at, n, weights);
         attention_products(v_panels + (panels + at) * E, g_columns, scores, n, E);
 #if DROPOUT
-        REAL dropout_factors[BLOCK * LENGTH];
-        attention_dropout(s, random, random_first, random_index, dropout, b, h, first, count, at, n, dropout_factors);
+        attention_dropout(s, random, random_first, random_index, dropout, block, at, n, dropout_factors);
 #endif
-        for (int j = 0; j < n; ++j)
-#pragma unroll
-            for (int r = 0; r < ROWS; ++r) {
-                const int to = j * LENGTH + r * VW;
-                const VEC weight = d_exp(VLOAD(weights + to) - VLOAD(log_sum + r * VW));
-                VEC gradient = VLOAD(scores + to);
-#if DROPOUT
-                const VEC factor = VLOAD(dropout_factors + to);
-                gradient *= factor;
-                VSTORE(weight * factor, weights + to);
-#else
-                VSTORE(weight, weights + to);
-#endif
-                VSTORE(weight * (gradient - VLOAD(inner + r * VW)), scores + to);
-            }
-        const long key_row = s.heads * D, value_row = s.heads * E;
+        compute_score_gradients(weights, scores, n, log_sum, inner, dropout_factors);
         __global const REAL* keys = k + b * s.k_batch + h * s.k_head + at * s.k_row;
         for (int j = 0; j < n; ++j)
             for (int c = 0; c < PADDED(D); ++c) k_rows[j * PADDED(D) + c] = c < D ? keys[j * s.k_row + c] : (REAL)0;
-        attention_add_keys(weights, g_rows, n, LENGTH, E, v_gradient + ((b * s.keys + at) * s.heads + h) * E,
-                           value_row);
-        attention_add_keys(scores, q_rows, n, LENGTH, D, k_gradient + ((b * s.keys + at) * s.heads + h) * D, key_row);
-        attention_add_rows(scores, k_rows, count, n, D, sums, PADDED(D));
+        const long key = (b * s.keys + at) * s.heads + h;
+        attention_add_keys(weights, g_rows, n, LENGTH, E, v_gradient + key * E, value_row);
+        attention_add_keys(scores, q_rows, n, LENGTH, D, k_gradient + key * D, key_row);
+        attention_add_rows(scores, k_rows, block.count, n, D, sums, PADDED(D));
     }
-    for (int r = 0; r < count; ++r) {
-        ROW_AT(r)
-        __global REAL* to = q_gradient + ((b * s.queries + i) * heads + head) * D;
+    for (int r = 0; r < block.count; ++r) {
+        __global REAL* to = q_gradient + result_row(query_at(r, s, block), s, block) * D;
         for (int c = 0; c < D; ++c) to[c] = scale * sums[r * PADDED(D) + c];
     }
 }

@@ -23,110 +23,129 @@
 #define D_PADDED ((D + VW - 1) / VW * VW)
 #define E_PADDED ((E + VW - 1) / VW * VW)
 
-NOINLINE void attention_decode_part(const int split, const int piece, const long b, DECODE_OPERANDS) {
-    const int length = decode_length(s, lengths, b), rows = s.queries * s.group;
-    const long h = piece % s.heads;
-    const int first = piece / s.heads * ROWS, count = min(ROWS, rows - first);
-    DECODE_SPAN(first, first + count, VW)
-
-    REAL query[ROWS * D_PADDED], sums[ROWS * E_PADDED], max_score[ROWS];
-    VEC total[ROWS];
-    for (int i = 0; i < ROWS * E_PADDED; ++i) sums[i] = 0;
+static inline void load_queries(REAL* query, const REAL scale, __global const REAL* q, const struct Decode s,
+                                const struct Piece piece) {
 #pragma unroll
     for (int r = 0; r < ROWS; ++r) {
-        const int row = first + min(r, count - 1), i = row / s.group;
-        __global const REAL* from = q + b * s.q_batch + (h * s.group + row % s.group) * s.q_head + i * s.q_row;
+        __global const REAL* from = q + query_offset(s, piece, piece.first + min(r, piece.count - 1));
         for (int d = 0; d < D; ++d) query[r * D_PADDED + d] = scale * from[d];
-        max_score[r] = DECODE_MINUS_INFINITY;
-        total[r] = (VEC)(0);
     }
-    for (int at = begin; at < stop; at += VW) {
-        const int n = min(VW, stop - at);
-        REAL parts[ROWS * VW * VW], weights[ROWS * VW];
-        for (int j = 0; j < VW; ++j) {
-            // Keys past the end are not read.
-            __global const STORED* key = k + DECODE_OFFSET(k, at + min(j, n - 1));
-            VEC part[ROWS];
+}
+
+// parts[row VW + j]: a vector of partial products of a query with a key.
+static inline void multiply_key(REAL* parts, const int j, const REAL* query, __global const STORED* key) {
+    VEC part[ROWS];
 #pragma unroll
-            for (int r = 0; r < ROWS; ++r) part[r] = (VEC)(0);
+    for (int r = 0; r < ROWS; ++r) part[r] = (VEC)(0);
 #pragma unroll
-            for (int d = 0; d < D_IN_VECTORS; d += VW) {
-                const VEC x = STORED_VLOAD(key + d);
+    for (int d = 0; d < D_IN_VECTORS; d += VW) {
+        const VEC x = STORED_VLOAD(key + d);
 #pragma unroll
-                for (int r = 0; r < ROWS; ++r) part[r] = fma(VLOAD(query + r * D_PADDED + d), x, part[r]);
-            }
+        for (int r = 0; r < ROWS; ++r) part[r] = fma(VLOAD(query + r * D_PADDED + d), x, part[r]);
+    }
 #if D % VW
-            REAL rest[ROWS];
-            for (int r = 0; r < ROWS; ++r) rest[r] = 0;
-            for (int d = D_IN_VECTORS; d < D; ++d) {
-                const REAL x = LOADED(key[d]);
-                for (int r = 0; r < ROWS; ++r) rest[r] = fma(query[r * D_PADDED + d], x, rest[r]);
-            }
-#pragma unroll
-            for (int r = 0; r < ROWS; ++r) part[r].s0 += rest[r];
-#endif
-#pragma unroll
-            for (int r = 0; r < ROWS; ++r) VSTORE(part[r], parts + (r * VW + j) * VW);
-        }
-#pragma unroll
-        for (int r = 0; r < ROWS; ++r) {
-            const int row = first + min(r, count - 1);
-            const LANES lane = LANE_NUMBERS + (LANES)(at);
-            const LANES attended = (lane >= (LANES)(decode_low(s, length, row))) &
-                                   (lane < (LANES)(min(stop, decode_high(s, length, row))));
-            const VEC score = attended ? rows_sum(parts + r * VW * VW) : (VEC)(DECODE_MINUS_INFINITY);
-            const REAL new_max = max(max_score[r], vector_max(score)),
-                       base = new_max == DECODE_MINUS_INFINITY ? (REAL)0 : new_max;
-            if (new_max > max_score[r]) {
-                const REAL alpha = d_exp(max_score[r] - base);
-                total[r] *= alpha;
-                for (int e = 0; e < E_PADDED; e += VW)
-                    VSTORE(VLOAD(sums + r * E_PADDED + e) * alpha, sums + r * E_PADDED + e);
-                max_score[r] = new_max;
-            }
-            const VEC weight = d_exp(score - base);
-            total[r] += weight;
-            VSTORE(weight, weights + r * VW);
-        }
-        __global const STORED* value[VW];
-        for (int j = 0; j < n; ++j) value[j] = v + DECODE_OFFSET(v, at + j);
-        for (int e = 0; e < E_IN_VECTORS; e += VW) {
-            VEC sum[ROWS];
-#pragma unroll
-            for (int r = 0; r < ROWS; ++r) sum[r] = VLOAD(sums + r * E_PADDED + e);
-            for (int j = 0; j < n; ++j) {
-                const VEC x = STORED_VLOAD(value[j] + e);
-#pragma unroll
-                for (int r = 0; r < ROWS; ++r) sum[r] = fma((VEC)(weights[r * VW + j]), x, sum[r]);
-            }
-#pragma unroll
-            for (int r = 0; r < ROWS; ++r) VSTORE(sum[r], sums + r * E_PADDED + e);
-        }
-#if E % VW
-        for (int j = 0; j < n; ++j)
-            for (int e = E_IN_VECTORS; e < E; ++e) {
-                const REAL x = LOADED(value[j][e]);
-                for (int r = 0; r < ROWS; ++r)
-                    sums[r * E_PADDED + e] = fma(weights[r * VW + j], x, sums[r * E_PADDED + e]);
-            }
-#endif
+    REAL rest[ROWS];
+    for (int r = 0; r < ROWS; ++r) rest[r] = 0;
+    for (int d = D_IN_VECTORS; d < D; ++d) {
+        const REAL x = LOADED(key[d]);
+        for (int r = 0; r < ROWS; ++r) rest[r] = fma(query[r * D_PADDED + d], x, rest[r]);
     }
+#pragma unroll
+    for (int r = 0; r < ROWS; ++r) part[r].s0 += rest[r];
+#endif
+#pragma unroll
+    for (int r = 0; r < ROWS; ++r) VSTORE(part[r], parts + (r * VW + j) * VW);
+}
+
+// Adds the partial products, masks the scores of keys from key `at`, updates the running maximum and sum of
+// exponentials of each row, scales the sums of values to a new maximum, and computes the weights of the block.
+static inline void update_softmax(REAL* weights, const REAL* parts, REAL* max_score, VEC* total, REAL* sums,
+                                  const int at, const struct Decode s, const struct Piece piece) {
+#pragma unroll
+    for (int r = 0; r < ROWS; ++r) {
+        const int row = piece.first + min(r, piece.count - 1);
+        const LANES lane = LANE_NUMBERS + (LANES)(at);
+        const LANES attended = (lane >= (LANES)(decode_low(s, piece.length, row))) &
+                               (lane < (LANES)(min(piece.end, decode_high(s, piece.length, row))));
+        const VEC score = attended ? rows_sum(parts + r * VW * VW) : (VEC)(DECODE_MINUS_INFINITY);
+        const REAL new_max = max(max_score[r], vector_max(score)),
+                   base = new_max == DECODE_MINUS_INFINITY ? (REAL)0 : new_max;
+        if (new_max > max_score[r]) {
+            const REAL alpha = d_exp(max_score[r] - base);
+            total[r] *= alpha;
+            for (int e = 0; e < E_PADDED; e += VW)
+                VSTORE(VLOAD(sums + r * E_PADDED + e) * alpha, sums + r * E_PADDED + e);
+            max_score[r] = new_max;
+        }
+        const VEC weight = d_exp(score - base);
+        total[r] += weight;
+        VSTORE(weight, weights + r * VW);
+    }
+}
+
+// sums[row][e] += sum over j < n of the row's weight of key j times element e of its value.
+static inline void add_values(REAL* sums, const REAL* weights, __global const STORED* const value[VW], const int n) {
+    for (int e = 0; e < E_IN_VECTORS; e += VW) {
+        VEC sum[ROWS];
+#pragma unroll
+        for (int r = 0; r < ROWS; ++r) sum[r] = VLOAD(sums + r * E_PADDED + e);
+#pragma unroll
+        for (int j = 0; j < VW; ++j) {
+            if (j == n) break;  // a constant bound, so that the loop is unrolled
+            const VEC x = STORED_VLOAD(value[j] + e);
+#pragma unroll
+            for (int r = 0; r < ROWS; ++r) sum[r] = fma((VEC)(weights[r * VW + j]), x, sum[r]);
+        }
+#pragma unroll
+        for (int r = 0; r < ROWS; ++r) VSTORE(sum[r], sums + r * E_PADDED + e);
+    }
+#if E % VW
+    for (int j = 0; j < n; ++j)
+        for (int e = E_IN_VECTORS; e < E; ++e) {
+            const REAL x = LOADED(value[j][e]);
+            for (int r = 0; r < ROWS; ++r) sums[r * E_PADDED + e] = fma(weights[r * VW + j], x, sums[r * E_PADDED + e]);
+        }
+#endif
+}
+
+static inline void store_results(__global REAL* y, const REAL* sums, const REAL* max_score, const VEC* total,
+                                 const int split, const struct Decode s, const struct Piece piece) {
     REAL totals[ROWS];
 #pragma unroll
     for (int r = 0; r < ROWS; ++r) totals[r] = vector_sum(total[r]);
-    for (int r = 0; r < count; ++r) {
-        const int row = first + r;
+    for (int r = 0; r < piece.count; ++r) {
 #if SPLIT_KEYS
-        __global REAL* to = y + ((split * (long)get_global_size(2) + b) * s.heads + h) * rows * (E + 2) + row * (E + 2);
+        __global REAL* to = y + partial_offset(s, piece, split, (long)get_global_size(2), piece.first + r);
         for (int e = 0; e < E; ++e) to[e] = sums[r * E_PADDED + e];
         to[E] = max_score[r];
         to[E + 1] = totals[r];
 #else
-        __global REAL* to = y + ((b * s.queries + row / s.group) * s.heads * s.group + h * s.group + row % s.group) * E;
+        __global REAL* to = y + result_offset(s, piece, piece.first + r);
         const REAL factor = totals[r] == 0 ? (REAL)0 : 1 / totals[r];
         for (int e = 0; e < E; ++e) to[e] = factor * sums[r * E_PADDED + e];
 #endif
     }
+}
+
+NOINLINE void attention_decode_part(const int split, const int number, const long b, DECODE_OPERANDS) {
+    const struct Piece piece = decode_piece(s, lengths, b, number, split, VW);
+    REAL query[ROWS * D_PADDED], sums[ROWS * E_PADDED], max_score[ROWS];
+    VEC total[ROWS];
+    for (int i = 0; i < ROWS * E_PADDED; ++i) sums[i] = 0;
+#pragma unroll
+    for (int r = 0; r < ROWS; ++r) max_score[r] = DECODE_MINUS_INFINITY, total[r] = (VEC)(0);
+    load_queries(query, scale, q, s, piece);
+    for (int at = piece.begin; at < piece.end; at += VW) {
+        const int n = min(VW, piece.end - at);
+        REAL parts[ROWS * VW * VW], weights[ROWS * VW];
+        // Keys past the end are not read.
+        for (int j = 0; j < VW; ++j) multiply_key(parts, j, query, k + key_offset(s, piece, at + min(j, n - 1), table));
+        update_softmax(weights, parts, max_score, total, sums, at, s, piece);
+        __global const STORED* value[VW];
+        for (int j = 0; j < n; ++j) value[j] = v + value_offset(s, piece, at + j, table);
+        add_values(sums, weights, value, n);
+    }
+    store_results(y, sums, max_score, total, split, s, piece);
 }
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_decode(DECODE_OPERANDS) {

@@ -75,7 +75,7 @@ __kernel void elementwise_reduce(const struct Layout layout, const long rows, co
             a = COMBINED(a, b);
             c = COMBINED(c, d);
             a = COMBINED(a, c);
-            ADD_BLOCK(VEC, total, low, a);
+            add_block(&total, &low, a);
         }
         const ACC sum = across(total);
         parts[parts_offset + row * splits + get_global_id(0)] = FINALIZE(WITH_ERRORS(sum, across(low)));
@@ -103,7 +103,7 @@ __kernel void elementwise_reduce(const struct Layout layout, const long rows, co
             BODY const ACC value = RESULT;
             part = COMBINED(part, value);
         }
-        ADD_BLOCK(ACC, total, low, part);
+        add_block(&total, &low, part);
     }
     const ACC sum = group_combined(shared, group, WITH_ERRORS(total, low));
     if (group.lane == 0) parts[parts_offset + row * splits + get_group_id(0)] = FINALIZE(sum);

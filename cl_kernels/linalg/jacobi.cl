@@ -82,21 +82,22 @@ INLINE REAL load_matrix(const int m, const int n, __global const REAL* a, __glob
     return group_largest(largest, lane, shared);
 }
 
-// Divides g by `scale`, sets v to the identity, and returns the Frobenius norm of g.
-INLINE REAL scale_matrix(const int m, const int n, const REAL scale, __global REAL* g, __global REAL* v, const int lane,
+// Divides g by `scale`, and returns its Frobenius norm.
+INLINE REAL scale_matrix(const int m, const int n, const REAL scale, __global REAL* g, const int lane,
                          __local REAL* shared) {
     REAL squares = 0;
-    for (int i = 0; i < n; ++i) {
+    for (int i = 0; i < n; ++i)
         for (int j = lane; j < m; j += GROUP) {
             const REAL element = g[(long)i * m + j] / scale;
             g[(long)i * m + j] = element;
             squares += element * element;
         }
-#if SYMMETRIC || VECTORS
-        for (int j = lane; j < n; j += GROUP) v[(long)i * n + j] = i == j ? 1 : 0;
-#endif
-    }
     return sqrt(group_sum(squares, lane, shared));
+}
+
+static inline void set_identity(const int n, __global REAL* v, const int lane) {
+    for (int i = 0; i < n; ++i)
+        for (int j = lane; j < n; j += GROUP) v[(long)i * n + j] = i == j ? 1 : 0;
 }
 
 // Rotates rows p and q, unless their product is negligible, or `active` is 0. Returns the product's size, relative to
@@ -137,24 +138,21 @@ INLINE REAL rotate_pair(const int m, const int n, const int p, const int q, cons
     return size;
 }
 
-// Rotates each pair of rows once, those of a round in parallel. Returns the size of the largest product.
-INLINE REAL sweep(const int m, const int n, const REAL norm, __global REAL* g, __global REAL* v, const int lane,
-                  __local REAL* shared) {
+// Rotates the pairs of a round. Returns the size of the largest product, or `largest`.
+INLINE REAL rotate_round(const int round, REAL largest, const int m, const int n, const REAL norm, __global REAL* g,
+                         __global REAL* v, const int lane, __local REAL* shared) {
     const int pair_of_item = lane / ITEMS_PER_PAIR, item_of_pair = lane % ITEMS_PER_PAIR;
     const int padded = n + n % 2, pairs = padded / 2, others = padded - 1;
-    REAL largest = 0;
-    for (int round = 0; round < others; ++round) {
-        for (int first = 0; first < pairs; first += PARALLEL_PAIRS) {
-            const int pair = first + pair_of_item;
-            const int p = pair == 0 ? others : (round + pair) % others;
-            const int q = pair == 0 ? round : (round - pair + others) % others;
-            const int active = (pair < pairs) & (p < n) & (q < n);
-            const REAL size = rotate_pair(m, n, p, q, active, norm, g, v, lane, item_of_pair, shared);
-            largest = size > largest ? size : largest;
-        }
-        GROUP_BARRIER();
+    for (int first = 0; first < pairs; first += PARALLEL_PAIRS) {
+        const int pair = first + pair_of_item;
+        const int p = pair == 0 ? others : (round + pair) % others;
+        const int q = pair == 0 ? round : (round - pair + others) % others;
+        const int active = (pair < pairs) & (p < n) & (q < n);
+        const REAL size = rotate_pair(m, n, p, q, active, norm, g, v, lane, item_of_pair, shared);
+        largest = size > largest ? size : largest;
     }
-    return group_largest(largest, lane, shared);
+    GROUP_BARRIER();
+    return largest;
 }
 
 // Position of value i in the order of the results. NaN is last.
@@ -179,12 +177,20 @@ MATRIX_FN void diagonalise(const int m, const int n, __global const REAL* a, __g
     // Scaling by a power of two is exact; squares then neither overflow nor underflow.
     const REAL power = POWER_OF_TWO(load_matrix(m, n, a, g, lane, shared));
     const REAL scale = power >= REAL_MIN_NORMAL && power < 1 / REAL_MIN_NORMAL ? power : (REAL)1;
-    const REAL norm = scale_matrix(m, n, scale, g, v, lane, shared);
+    const REAL norm = scale_matrix(m, n, scale, g, lane, shared);
+#if SYMMETRIC || VECTORS
+    set_identity(n, v, lane);
+#endif
     GROUP_BARRIER();
     // About what rounding errors alone leave.
     const REAL tolerance = REAL_EPSILON * (SYMMETRIC ? norm : 4 + sqrt((REAL)m));
-    for (int count = 0; count < MAX_SWEEPS; ++count)
-        if (!(sweep(m, n, norm, g, v, lane, shared) > tolerance)) break;
+    const int rounds = n + n % 2 - 1;
+    for (int sweep = 0; sweep < MAX_SWEEPS; ++sweep) {
+        REAL largest = 0;
+        for (int round = 0; round < rounds; ++round)
+            largest = rotate_round(round, largest, m, n, norm, g, v, lane, shared);
+        if (!(group_largest(largest, lane, shared) > tolerance)) break;
+    }
     for (int i = lane; i < n; i += GROUP) {
         REAL sum = 0;
         for (int j = 0; j < m; ++j) sum += g[(long)i * m + j] * (SYMMETRIC ? v[(long)i * n + j] : g[(long)i * m + j]);

@@ -46,6 +46,7 @@ static inline __attribute__((always_inline)) int find_pivot(const int lane, cons
     return pivot_row;
 }
 
+// Exchanges rows a and b.
 static inline void exchange_rows(const int lane, const int n, const int a, const int b, __global REAL* lu) {
     for (int j = lane; j < n; j += GROUP) {
         const REAL previous = lu[(long)a * n + j];
@@ -54,26 +55,26 @@ static inline void exchange_rows(const int lane, const int n, const int a, const
     }
 }
 
-// Divides column k below the diagonal by the pivot, and subtracts its products with row k from the rest of the matrix.
-static inline __attribute__((always_inline)) void eliminate(const int lane, const int m, const int n, const int k,
-                                                            const REAL divisor, __global REAL* lu) {
+// Divides column k below the diagonal by the pivot, and subtracts its products with row k from the rest of the matrix:
+// one row by one work-item, or all rows by the group.
 #if GROUP == 1
-    for (int i = k + 1; i < m; ++i) {
-        __global REAL* row = lu + (long)i * n;
-        row[k] /= divisor;
-        row_subtract(n - k - 1, row[k], lu + (long)k * n + k + 1, row + k + 1);
-    }
+static inline void eliminate_row(const int n, const int k, const REAL pivot, __global REAL* row, __global REAL* lu) {
+    row[k] /= pivot;
+    row_subtract(n - k - 1, row[k], lu + (long)k * n + k + 1, row + k + 1);
+}
 #else
+static inline __attribute__((always_inline)) void eliminate_rows(const int lane, const int m, const int n, const int k,
+                                                                 const REAL pivot, __global REAL* lu) {
     const int item_column = lane % ITEMS_PER_ROW, item_row = lane / ITEMS_PER_ROW;
-    for (int i = k + 1 + lane; i < m; i += GROUP) lu[(long)i * n + k] /= divisor;
+    for (int i = k + 1 + lane; i < m; i += GROUP) lu[(long)i * n + k] /= pivot;
     GROUP_BARRIER();
     for (int i = k + 1 + item_row; i < m; i += ITEMS_PER_COLUMN) {
         const REAL f = lu[(long)i * n + k];
         for (int j = k + 1 + item_column; j < n; j += ITEMS_PER_ROW) lu[(long)i * n + j] -= f * lu[(long)k * n + j];
     }
     GROUP_BARRIER();
-#endif
 }
+#endif
 
 MATRIX_FN void factor(const int m, const int n, __global const REAL* a, __global REAL* lu, __global int* pivots,
                       __global int* rows, __global int* info, __local REAL* shared, __local int* pivot_rows) {
@@ -94,7 +95,12 @@ MATRIX_FN void factor(const int m, const int n, __global const REAL* a, __global
         GROUP_BARRIER();
         const REAL pivot = lu[(long)k * n + k];
         failed = (failed == 0) & (pivot == 0) ? k + 1 : failed;
-        eliminate(lane, m, n, k, pivot == 0 ? (REAL)1 : pivot, lu);
+        const REAL divisor = pivot == 0 ? (REAL)1 : pivot;
+#if GROUP == 1
+        for (int i = k + 1; i < m; ++i) eliminate_row(n, k, divisor, lu + (long)i * n, lu);
+#else
+        eliminate_rows(lane, m, n, k, divisor, lu);
+#endif
     }
     if (lane == 0) *info = failed;
 }

@@ -35,6 +35,7 @@ static inline REAL weight_at(__global const REAL* weights, const int at) {
         __global const int *restrict indices, const long indices_offset, __global const REAL *restrict weights, \
         const long weights_offset, __global REAL *restrict to_base, const long to_offset
 #define ARGUMENTS s, from_base, from_offset, indices, indices_offset, weights, weights_offset, to_base, to_offset
+
 // The first row of `indices` whose last index is at least j.
 static inline int first_row(__global const int* indices, const int m, const int taps, const int j) {
     int low = 0, high = m;

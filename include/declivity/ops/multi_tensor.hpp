@@ -19,7 +19,7 @@ namespace declivity::ops {
 /// memory and is uploaded again only when a tensor moved.
 ///
 /// A kernel for it is declared as (cl_kernels/lib/multi_tensor.clh):
-///     __kernel void name(MULTI_TENSOR_PARAMETERS(roles), <further parameters>)
+///     __kernel void name(MULTI_TENSOR_PARAMETERS, <further parameters>)
 class DECLIVITY_API MultiTensor {
   public:
     explicit MultiTensor(std::size_t roles);
@@ -29,7 +29,7 @@ class DECLIVITY_API MultiTensor {
 
     /// Sets the tensors of the next launches.
     /// @param lists one list of views per role
-    /// @param numbers a number >= 0 for each tensor, with which a kernel indexes per-tensor data (MULTI_TENSOR_NUMBER)
+    /// @param numbers a number >= 0 for each tensor, with which a kernel indexes per-tensor data (MULTI_TENSOR_INDEX)
     /// such as its step count; if empty, the positions in the lists
     void set(const std::vector<std::vector<View>>& lists, const std::vector<std::int64_t>& numbers = {});
     /// Launches a kernel once; several times if the tensors are in more than eight cl_mem.

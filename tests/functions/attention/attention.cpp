@@ -238,12 +238,12 @@ TEST_CASE("attention: shape errors name the argument") {
     const auto call = [&](const Tensor& query, const Tensor& key, const Tensor& value, AttentionParameters options) {
         return [=] { (void)scaled_dot_product_attention(query, key, value, options); };
     };
-    check_error(call(q, zeros({1, 4, 5, 7}), k, {}), "one size along the last axis");
+    check_error(call(q, zeros({1, 4, 5, 7}), k, {}), "the same size along the last axis");
     check_error(call(q, k, zeros({1, 4, 6, 8}), {}), "as many values as keys");
     check_error(call(q, keys_2_heads, keys_2_heads, {}), "");
     check_error(call(q, keys_2_heads, keys_2_heads, {.enable_gqa = true}), "heads of key and value that divide");
     check_error(call(zeros({3, 8}), zeros({5, 8}), zeros({5, 8}), {.enable_gqa = true}), "enable_gqa");
-    check_error(call(zeros({8}), k, k, {}), "query (..., L, D)");
+    check_error(call(zeros({8}), k, k, {}), "query of shape (..., L, D)");
     check_error(call(q, k.to(DType::f16), k, {}), "key");
     check_error(call(q, k, k, {.dropout_p = 1.5}), "dropout_p in [0, 1]");
     check_error(call(q, k, k, {.window = 0}), "a window of at least 1");
