@@ -8,9 +8,6 @@ cd "$1"
 allowed='
 doctor_arguments.cl:VALUE lines of a generated list
 doctor_arguments.cl:WRITTEN lines of a generated list
-attention_decode.clh:DECODE_ADD_OFFSETS to be a function
-attention_decode.clh:DECODE_SPAN to be a function
-transpose_tile.clh:TRANSPOSE_TILE compilers keep the tile in registers in a block of the caller
 '
 find cl_kernels -name '*.cl' -o -name '*.clh' | sort | xargs awk -v allowed="$allowed" '
 function check(    name, body, opened, closed) {

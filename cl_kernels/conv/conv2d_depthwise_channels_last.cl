@@ -25,8 +25,6 @@
 #define TAPS (TAPS_H * TAPS_W)
 #define FILTER_IN_REGISTERS (TAPS <= 25)
 
-TRANSPOSITION(transpose_vectors, VEC, VW)
-
 struct ChannelsLast {
     int images, channels;
     int height, width;  // of the grid

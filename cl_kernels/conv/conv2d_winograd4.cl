@@ -24,8 +24,6 @@
 
 #define VECTORS (COLUMNS / VW)
 
-TRANSPOSITION(transpose_vectors, VEC, VW)
-
 struct Winograd {
     long weight_channel, weight_filter,
         weight_count;  // strides between channels and filters of the product in the weights; number of elements
@@ -45,6 +43,7 @@ struct Winograd {
     int flip, has_bias;
     int unused;  // avoids padding of the struct
 };
+#include "winograd4_units.clh"
 
 #if STAGE != STAGE_PACKED
 // Applies G to three vectors.
@@ -203,25 +202,6 @@ NOINLINE void store_tile(__global const REAL* products, const long element, cons
             }
         }
     }
-}
-
-// The tiles of a unit: `height` x `width` of each of some images. The last unit of an image may have fewer.
-struct Unit {
-    int image, images;
-    int first_row, first_column;  // tile
-    int height, width;
-};
-
-static struct Unit unit_at(const struct Winograd* d, const int number) {
-    const int in_image = number % (d->units_h * d->units_w);
-    struct Unit u;
-    u.image = number / (d->units_h * d->units_w) * d->images_each;
-    u.images = min(d->images_each, d->images - u.image);
-    u.first_row = in_image / d->units_w * d->tile_rows;
-    u.first_column = in_image % d->units_w * d->tile_columns;
-    u.height = min(d->tile_rows, (d->rows + 3) / 4 - u.first_row);
-    u.width = min(d->tile_columns, (d->columns + 3) / 4 - u.first_column);
-    return u;
 }
 
 // Transforms the inputs of a unit: inputs[element][tile][channel].

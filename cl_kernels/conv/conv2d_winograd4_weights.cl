@@ -18,9 +18,7 @@
 
 #define VECTORS (COLUMNS / VW)
 
-TRANSPOSITION(transpose_vectors, VEC, VW)
-
-struct Gradient {
+struct Winograd {
     long partial;  // elements of a gradient
     int images, channels, filters;
     int height, width;                                      // of x
@@ -36,6 +34,7 @@ struct Gradient {
     int slice;                                              // workspace per work-item
     int has_bias;                                           // 0: `bias` may be any buffer and is not written
 };
+#include "winograd4_units.clh"
 
 // Applies G without its fractions to four vectors.
 static void transform_gradient(const VEC a, const VEC b, const VEC c, const VEC e, VEC* to) {
@@ -157,31 +156,12 @@ NOINLINE void multiply(__global const REAL* dout, const int dout_row, __global c
         for (int v = 0; v < VECTORS; ++v) VSTORE(sum[i][v], sums + i * sum_row + v * VW);
 }
 
-// The tiles of a unit: `height` x `width` of each of some images. The last unit of an image may have fewer.
-struct Unit {
-    int image, images;
-    int first_row, first_column;  // tile
-    int height, width;
-};
-
-static struct Unit unit_at(const struct Gradient* d, const int number) {
-    const int in_image = number % (d->units_h * d->units_w);
-    struct Unit u;
-    u.image = number / (d->units_h * d->units_w) * d->images_each;
-    u.images = min(d->images_each, d->images - u.image);
-    u.first_row = in_image / d->units_w * d->tile_rows;
-    u.first_column = in_image % d->units_w * d->tile_columns;
-    u.height = min(d->tile_rows, (d->rows + 3) / 4 - u.first_row);
-    u.width = min(d->tile_columns, (d->columns + 3) / 4 - u.first_column);
-    return u;
-}
-
 // The part of the filters and channels that a work-item processes.
 struct Part {
     int first_o, filters, first_c, channels;
 };
 
-static struct Part part_at(const struct Gradient* d, const int number) {
+static struct Part part_at(const struct Winograd* d, const int number) {
     struct Part p;
     p.first_o = number / d->channel_parts * d->filters_each;
     p.first_c = number % d->channel_parts * d->channels_each;
@@ -191,7 +171,7 @@ static struct Part part_at(const struct Gradient* d, const int number) {
 }
 
 // Transforms x of a unit for the channels of a part: xs[element][tile][channel].
-static void transform_x(const struct Gradient* d, const struct Unit u, const struct Part part, const struct Grid shape,
+static void transform_x(const struct Winograd* d, const struct Unit u, const struct Part part, const struct Grid shape,
                         __global const REAL* x, __local REAL* grid, __local const int* offsets, __global REAL* xs) {
     const long plane = (long)d->height * d->width;
     for (int n = 0; n < u.images; ++n)
@@ -207,7 +187,7 @@ static void transform_x(const struct Gradient* d, const struct Unit u, const str
 }
 
 // Transforms dout of a unit for the filters of a part: douts[element][tile][filter].
-static void transform_dout(const struct Gradient* d, const struct Unit u, const struct Part part,
+static void transform_dout(const struct Winograd* d, const struct Unit u, const struct Part part,
                            const struct Grid shape, __global const REAL* dout, __local REAL* grid,
                            __local const int* offsets, __global REAL* douts) {
     const long plane = (long)d->rows * d->columns;
@@ -224,14 +204,14 @@ static void transform_dout(const struct Gradient* d, const struct Unit u, const 
 }
 
 // global size (groups): a work-item processes every groups-th pair of part and chunk.
-NOINLINE void conv2d_winograd4_backward_weights_part(const size_t id0, const size_t groups, const struct Gradient args,
+NOINLINE void conv2d_winograd4_backward_weights_part(const size_t id0, const size_t groups, const struct Winograd args,
                                                      __local REAL* restrict grid, __local int* restrict x_offsets,
                                                      __local int* restrict dout_offsets,
                                                      __global const REAL* restrict x,
                                                      __global const REAL* restrict dout,
                                                      __global REAL* restrict scratch, __global REAL* restrict partial,
                                                      __global REAL* restrict bias) {
-    const struct Gradient d = args;
+    const struct Winograd d = args;
     const struct Grid x_grid = {d.height, d.width, d.tile_rows * 4 + 2, d.tile_columns * 4 + 2, d.flat},
                       dout_grid = {d.rows, d.columns, d.tile_rows * 4, d.tile_columns * 4, d.flat};
     make_offsets(x_grid, d.pad_left, x_offsets);
@@ -270,7 +250,7 @@ NOINLINE void conv2d_winograd4_backward_weights_part(const size_t id0, const siz
 }
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd4_backward_weights(
-    const struct Gradient args, __local REAL* restrict grid, __local int* restrict x_offsets,
+    const struct Winograd args, __local REAL* restrict grid, __local int* restrict x_offsets,
     __local int* restrict dout_offsets, __global const REAL* restrict x, const long x_offset,
     __global const REAL* restrict dout, const long dout_offset, __global REAL* restrict scratch,
     const long scratch_offset, __global REAL* restrict partial, const long partial_offset, __global REAL* restrict bias,

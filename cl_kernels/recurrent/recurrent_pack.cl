@@ -13,6 +13,7 @@
 #include "vectors.clh"
 #if VW > 1
 #include "transpose_tile.clh"
+TRANSPOSITION(transpose_vectors, VEC, VW)
 #endif
 
 // Transposes a tile of weights into the panel; the tile may be incomplete.
@@ -23,7 +24,7 @@ static inline void pack_square(const int H, const int units, const int n, __glob
         VEC rows[VW];
 #pragma unroll
         for (int i = 0; i < VW; ++i) rows[i] = VLOAD(from + (long)i * H);
-        TRANSPOSE_TILE(VEC, VW, rows)
+        transpose_vectors(rows);
 #pragma unroll
         for (int i = 0; i < VW; ++i) VSTORE(rows[i], to + i * GATES * UNITS);
         return;

@@ -20,12 +20,13 @@ struct Permutation {
 
 #include "noinline.clh"
 #include "transpose_tile.clh"
+TRANSPOSITION(transpose_vectors, VEC, LANES)
 
 NOINLINE void transpose_tile(__global const T* from, const long from_b, __global T* to, const long to_a) {
     VEC rows[LANES];
 #pragma unroll
     for (int i = 0; i < LANES; ++i) rows[i] = PASTE(vload, LANES)(0, from + i * from_b);
-    TRANSPOSE_TILE(VEC, LANES, rows)
+    transpose_vectors(rows);
 #pragma unroll
     for (int i = 0; i < LANES; ++i) PASTE(vstore, LANES)(rows[i], 0, to + i * to_a);
 }

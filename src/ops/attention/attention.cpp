@@ -10,8 +10,8 @@
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
 
-#include "ops/engine/real_arguments.hpp"
 #include "ops/engine/partial_sums.hpp"
+#include "ops/engine/real_arguments.hpp"
 #include "ops/support/local_block.hpp"
 #include "ops/support/row_launch.hpp"
 #include "ops/support/vector_form.hpp"
