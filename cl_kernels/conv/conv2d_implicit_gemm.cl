@@ -83,7 +83,7 @@ INLINE struct Tile own_tile(const struct Conv d) {
 #endif
 
 #if STAGE == STAGE_PRODUCT
-// What a work-item reads of x: windows of one position of an image, whose index in the tile is
+// The parts of x that a work-item reads: windows of one position of an image, whose index in the tile is
 // index_across(ACROSS, ...), at steps k = (c, i, j).
 struct Windows {
     __global const STORED* image;  // first channel of the group
