@@ -1,7 +1,8 @@
 #!/bin/sh
 # kernel_macros.sh ROOT: a macro of a kernel file is a constant, a list of parameters or arguments, an expression, or the
 # whole definition of functions. One that declares variables of its caller, opens or closes a block, or contains
-# statements fails: such kernels cannot be read from top to bottom.
+# statements fails: such kernels cannot be read from top to bottom. So does an always_inline function that returns a struct
+# or has a restrict parameter: Oclgrind does not know what the compiler writes there instead.
 set -eu
 cd "$1"
 # FILE:MACRO that may contain statements, with the reason. The list may only shrink.
@@ -41,6 +42,10 @@ text == "" && /^#[ ]*define/ { text = $0; from = FILENAME; sub(/\/\/.*/, "", tex
         if ($0 !~ /^#[ ]*define/) { line = $0; text = text " " line }
         if ($0 !~ /\\$/) { check(); text = "" }
     }
+}
+/^(INLINE|static inline __attribute__\(\(always_inline\)\)) / && (/^[^(]*(\(\([^)]*\)\))?[^(]*struct [A-Za-z0-9_]+ [a-z0-9_]+\(/ || /restrict/) {
+    printf "%s:%d: an always_inline function that returns a struct or has a restrict parameter: make it static inline\n", FILENAME, FNR
+    failed = 1
 }
 END { exit failed }
 '

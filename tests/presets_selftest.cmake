@@ -9,7 +9,7 @@ if(NOT NINJA)
     return()
 endif()
 file(REMOVE_RECURSE ${FOLDER})
-execute_process(COMMAND ${CMAKE_COMMAND} --preset release -B ${FOLDER} -DCMAKE_CXX_COMPILER=${COMPILER}
+execute_process(COMMAND ${CMAKE_COMMAND} --preset release -B ${FOLDER} -DCMAKE_CXX_COMPILER=${COMPILER} -DDECLIVITY_UNITY_BUILD=OFF
                 WORKING_DIRECTORY ${SOURCE} OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
 
 # The compile and link commands of a target.

@@ -69,7 +69,7 @@ struct Tile {
     int row, column, group, part;
 };
 
-INLINE struct Tile own_tile(const struct Conv d) {
+static inline struct Tile own_tile(const struct Conv d) {
     const int tiles = d.row_tiles * d.column_tiles, z = (int)get_group_id(0) / tiles;
     int row_tile, column_tile;
     tile_of((int)get_group_id(0) - z * tiles, d.row_tiles, d.column_tiles, &row_tile, &column_tile);
@@ -93,7 +93,7 @@ struct Windows {
     int c, i, j;  // of the next window
 };
 
-INLINE struct Windows own_windows(const struct Conv d, __global const STORED* x, const struct Tile tile) {
+static inline struct Windows own_windows(const struct Conv d, __global const STORED* x, const struct Tile tile) {
     struct Windows windows;
     windows.tile_position = (int)get_local_id(0) & (TILE_COLUMNS - 1);
     windows.k = (int)get_local_id(0) / TILE_COLUMNS;
@@ -241,7 +241,7 @@ struct Positions {
     int in_tile;            // index of the work-item's first stream and filter in the tile
 };
 
-INLINE struct Positions own_positions(const struct Conv d, const int part) {
+static inline struct Positions own_positions(const struct Conv d, const int part) {
     struct Positions positions;
     positions.in_tile = (int)get_local_id(0) >> 3;
     positions.end = min(d.positions, (part + 1) * d.each);

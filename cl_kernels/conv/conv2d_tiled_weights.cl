@@ -61,7 +61,7 @@ struct Tile {
 };
 
 // Streams are consecutive, so that the chunk of dout stays in the cache.
-INLINE struct Tile own_tile(const struct Streams* d) {
+static inline struct Tile own_tile(const struct Streams* d) {
     // Without %: clang turns a pair of / and % into a freeze instruction, which Oclgrind does not support.
     const long filter_row = get_group_id(0) / d->stream_blocks, group_row = filter_row / d->filter_blocks;
     struct Tile tile;

@@ -31,7 +31,7 @@ struct Tile {
     long z, part, matrix, row, column;
 };
 
-INLINE struct Tile own_tile(const struct GemmShape d) {
+static inline struct Tile own_tile(const struct GemmShape d) {
     const int tiles = d.row_tiles * d.column_tiles;
     struct Tile tile;
     tile.z = get_group_id(0) / tiles;
