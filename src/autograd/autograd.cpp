@@ -29,7 +29,7 @@ void attach_to_graph(std::string_view name, const std::vector<Tensor>& inputs, s
     // A function may return one of its inputs.
     for (const Tensor& result : results)
         for (const Tensor& input : inputs)
-            if (input.defined() && input.state()->value.state() == result.state()->value.state())
+            if (input.defined() && state_of(state_of(input)->value) == state_of(state_of(result)->value))
                 detail::share_memory(input, result);
     if (!any_requires_grad(inputs)) return;
     auto node = std::make_shared<GradNode>();
@@ -42,7 +42,7 @@ void attach_to_graph(std::string_view name, const std::vector<Tensor>& inputs, s
     for (const Tensor& input : inputs) node->edges.push_back(detail::edge_of(input));
     node->outputs.reserve(results.size());
     for (std::size_t i = 0; i < results.size(); ++i) {
-        detail::TensorState& state = *results[i].state();
+        detail::TensorState& state = *state_of(results[i]);
         node->outputs.push_back({state.value.shape(), state.value.dtype(), state.value.device()});
         // Integer results (indices, labels) carry no gradient.
         if (!is_floating(state.value.dtype())) continue;

@@ -225,7 +225,7 @@ class Backward {
                             "of its gradient",
                             name));
         };
-        out.state()->node = std::move(refusal);
+        state_of(out)->node = std::move(refusal);
         return out;
     }
 

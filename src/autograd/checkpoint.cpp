@@ -103,18 +103,18 @@ OwnResults replace_nodes(std::vector<Tensor>& outputs, std::uint64_t first, cons
     OwnResults own;
     std::vector<Tensor> results;
     for (std::size_t i = 0; i < outputs.size(); ++i) {
-        const TensorState& state = *outputs[i].state();
+        const TensorState& state = *state_of(outputs[i]);
         if (!state.node || state.node->sequence <= first) continue;
         const auto same = [&](const Tensor& item) {
-            return item.state()->node == state.node && item.state()->output == state.output;
+            return state_of(item)->node == state.node && state_of(item)->output == state.output;
         };
         const auto index = static_cast<std::size_t>(std::ranges::find_if(own.tensors, same) - own.tensors.begin());
         if (index == own.tensors.size()) {
             own.tensors.push_back(outputs[i]);
             own.indices.push_back(i);
             Tensor& result = results.emplace_back(outputs[i].value());
-            result.state()->node = node;
-            result.state()->output = index;
+            state_of(result)->node = node;
+            state_of(result)->output = index;
             share_memory(outputs[i], result);
             node->outputs.push_back({result.shape(), result.dtype(), result.device()});
         }
@@ -155,7 +155,7 @@ std::vector<Tensor> checkpoint(const CheckpointedFunction& function, const std::
     std::vector<Shape> shapes;
     for (const auto& output : node->outputs) shapes.push_back(output.shape);
     for (const detail::Edge& edge : node->edges)
-        if (edge.leaf) saved.emplace_back(Tensor(edge.leaf));
+        if (edge.leaf) saved.emplace_back(tensor_of(edge.leaf));
     // The results own the node, so it keeps only their shapes.
     node->recompute = detail::Recomputation{.function = function,
                                             .saved = saved,

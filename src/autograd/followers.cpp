@@ -24,12 +24,12 @@ std::vector<std::pair<std::shared_ptr<TensorState>, std::shared_ptr<const Region
 }  // namespace
 
 void follow(const Tensor& base, const Tensor& part, std::shared_ptr<const Region> region) {
-    const auto lock = lock_tensor(*base.state());  // parts of one tensor may be made by several threads
-    auto& followers = base.state()->followers;
+    const auto lock = lock_tensor(*state_of(base));  // parts of one tensor may be made by several threads
+    auto& followers = state_of(base)->followers;
     if (!followers) followers = std::make_shared<std::vector<Follower>>();
     if (followers->size() == followers->capacity())
         std::erase_if(*followers, [](const Follower& item) { return item.part.expired(); });
-    followers->push_back({part.state(), std::move(region)});
+    followers->push_back({state_of(part), std::move(region)});
 }
 
 void release_followers(const TensorState& base) {
@@ -37,18 +37,18 @@ void release_followers(const TensorState& base) {
 }
 
 void refresh_followers(const Tensor& base) {
-    for (const auto& [part, region] : live_followers(*base.state())) {
+    for (const auto& [part, region] : live_followers(*state_of(base))) {
         const Tensor updated = part_of(base, *region);
-        part->value = updated.state()->value;
-        part->output = updated.state()->output;
-        part->shares = updated.state()->shares;
-        const std::shared_ptr<GradNode> previous_node = std::exchange(part->node, updated.state()->node);
+        part->value = state_of(updated)->value;
+        part->output = state_of(updated)->output;
+        part->shares = state_of(updated)->shares;
+        const std::shared_ptr<GradNode> previous_node = std::exchange(part->node, state_of(updated)->node);
     }
 }
 
 bool follows(const TensorState& base, const Tensor& part) {
     for (const auto& [follower, region] : live_followers(base))
-        if (follower == part.state()) return true;
+        if (follower == state_of(part)) return true;
     return false;
 }
 

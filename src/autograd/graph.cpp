@@ -58,7 +58,7 @@ std::uint64_t next_sequence() {
 
 Edge edge_of(const Tensor& tensor) {
     if (!tensor.defined()) return {};
-    const auto& state = tensor.state();
+    const auto& state = state_of(tensor);
     if (state->node) return {.node = state->node, .output = state->output};
     if (state->requires_grad) return {.leaf = state};
     return {};

@@ -19,7 +19,7 @@ namespace declivity {
 namespace detail {
 
 bool written_in_graph(const Tensor& tensor, std::string_view function, const Tensor& source) {
-    const TensorState& state = checked_state(tensor.state(), function);
+    const TensorState& state = checked_state(state_of(tensor), function);
     if (!any_requires_grad({tensor, source})) return false;
     if (state.requires_grad)
         throw ValueError(
@@ -41,15 +41,15 @@ bool written_in_graph(const Tensor& tensor, std::string_view function, const Ten
 }
 
 void replace_value(const Tensor& tensor, Tensor source) {
-    TensorState& state = *tensor.state();
+    TensorState& state = *state_of(tensor);
     // Destroyed last: it may own a whole graph.
     const TensorState previous{.value = std::exchange(state.value, source.value()),
-                               .node = std::exchange(state.node, source.state()->node)};
-    state.output = source.state()->output;
+                               .node = std::exchange(state.node, state_of(source)->node)};
+    state.output = state_of(source)->output;
     state.shares.reset();
     source = {};
     refresh_followers(tensor);
-    if (auto* const observer = TensorObserver::current()) observer->value_replaced(tensor.state());
+    if (auto* const observer = TensorObserver::current()) observer->value_replaced(state_of(tensor));
 }
 
 ops::View writable(const Tensor& tensor, std::string_view function) {
@@ -70,16 +70,16 @@ namespace {
 
 /// Unshared elements: those of `source` if it is donated.
 Tensor unshared_elements(Tensor source) {
-    const detail::TensorState& state = *source.state();
+    const detail::TensorState& state = *state_of(source);
     const ops::LazyArray& value = state.value;
-    const bool is_unshared = !ops::is_shared(source.state()) && !state.requires_grad && !state.shares &&
+    const bool is_unshared = !ops::is_shared(state_of(source)) && !state.requires_grad && !state.shares &&
                              (state.node != nullptr || !ops::is_shared(value)) &&
                              (!value.computed() || (!ops::is_shared(value.view().buffer) && value.view().dense()));
     return is_unshared ? source : source.clone();
 }
 
 void fill_in_place(std::string_view name, const Tensor& to, const Scalar& value) {
-    checked_state(to.state(), name);
+    checked_state(state_of(to), name);
     const FunctionCall call(name, {{"x", to}}, {{"value", value}});
     call.results({to});
     if (written_in_graph(to, name)) {
@@ -112,7 +112,7 @@ void Tensor::assign(const Tensor& other) {
 
 Tensor& Tensor::copy_(Tensor source) {
     const ops::LazyArray& to = checked_state(state_, "copy_").value;
-    checked_state(source.state(), "copy_");
+    checked_state(state_of(source), "copy_");
     const FunctionCall call("copy_", {{"x", *this}, {"source", source}});
     call.results({*this});
     ops::require_shape("copy_", "the source", source.shape(), to.shape());

@@ -105,7 +105,7 @@ void LeafGradients::release(const std::shared_ptr<TensorState>& leaf) {
     const PostAccumulateHooks hooks = leaf->post_accumulate_hooks;  // a hook may add or remove hooks
     if (!hooks.empty()) require_hooks_allowed();
     for (const auto& [id, hook] : hooks) {
-        Tensor handle(leaf);
+        Tensor handle = tensor_of(leaf);
         hook(handle);
     }
 }
@@ -133,7 +133,7 @@ void LeafGradients::accumulate(const std::shared_ptr<TensorState>& state, Tensor
         }
         {
             const auto lock = lock_tensor(leaf);
-            if (leaf.grad.state() != current.state()) continue;
+            if (state_of(leaf.grad) != state_of(current)) continue;
             if (!current.defined()) leaf.grad = std::move(gradient);
             else if (create_graph_) std::swap(leaf.grad, sum);
         }

@@ -17,8 +17,8 @@ Tensor GradientContext::output(const Saved& saved, std::string_view function, st
     Tensor out = saved.get(function);
     if (!grad_enabled() || !out.defined()) return out;
     out = Tensor(out.value());
-    out.state()->node = call_->node;
-    out.state()->output = index;
+    state_of(out)->node = call_->node;
+    state_of(out)->output = index;
     return out;
 }
 

@@ -14,7 +14,7 @@ namespace declivity {
 Saved::Saved(const Tensor& input) {
     if (!input.defined()) return;
     value_ = input.value();
-    const detail::TensorState& state = *input.state();
+    const detail::TensorState& state = *state_of(input);
     if (state.node) {
         node_ = state.node;
         output_ = state.output;
@@ -40,7 +40,7 @@ bool Saved::is_unmodified() const {
     return value_ && (!value_.computed() || value_.view().buffer.version() == wanted_version());
 }
 
-bool Saved::reassigned() const { return leaf_.defined() && leaf_.value().state() != value_.state(); }
+bool Saved::reassigned() const { return leaf_.defined() && state_of(leaf_.value()) != state_of(value_); }
 
 void Saved::require_intact(std::string_view function) const {
     if (value_ && !is_unmodified())
@@ -61,8 +61,8 @@ Tensor Saved::get(std::string_view function) const {
                         "that its higher-order gradients are unknown",
                         function, leaf_.shape().str()));
     Tensor out(value_);
-    out.state()->node = node_;
-    out.state()->output = output_;
+    state_of(out)->node = node_;
+    state_of(out)->output = output_;
     return out;
 }
 

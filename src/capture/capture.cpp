@@ -288,7 +288,9 @@ struct CapturedStep::State {
                                                  const std::vector<Tensor>& inputs) {
         std::vector<std::size_t> from_input(results.size(), kNone);
         for (std::size_t i = 0; i < results.size(); ++i)
-            if (const auto same = std::ranges::find(inputs, results[i].state(), &Tensor::state); same != inputs.end())
+            if (const auto same = std::ranges::find(inputs, state_of(results[i]),
+                                                    [](const Tensor& input) { return state_of(input); });
+                same != inputs.end())
                 from_input[i] = static_cast<std::size_t>(same - inputs.begin());
         return from_input;
     }

@@ -38,7 +38,7 @@ std::shared_ptr<CaptureTracker> CaptureTracker::attach(Capture& capture) {
 void CaptureTracker::uses(const std::shared_ptr<TensorState>& tensor) {
     Used& used = find_or_add(used_, used_indices_, tensor.get());
     if (!used.tensor.expired()) return;  // otherwise new, or of a destroyed tensor
-    used = {tensor, tensor->value.state().get(), tensor->requires_grad, hooks_of(*tensor), {}};
+    used = {tensor, state_of(tensor->value).get(), tensor->requires_grad, hooks_of(*tensor), {}};
 }
 
 CaptureTracker::Grad& CaptureTracker::grad_of(const std::shared_ptr<TensorState>& leaf) {
@@ -47,7 +47,7 @@ CaptureTracker::Grad& CaptureTracker::grad_of(const std::shared_ptr<TensorState>
         grad = {};
         grad.leaf = leaf;
         grad.existed = leaf->grad.defined();
-        if (grad.existed) grad.previous = leaf->grad.state();
+        if (grad.existed) grad.previous = state_of(leaf->grad);
     }
     return grad;
 }
@@ -61,7 +61,7 @@ void CaptureTracker::writes_grad(const std::shared_ptr<TensorState>& leaf) { gra
 
 void CaptureTracker::value_replaced(const std::shared_ptr<TensorState>& tensor) {
     if (const auto entry = used_indices_.find(tensor.get()); entry != used_indices_.end())
-        used_[entry->second].value = tensor->value.state().get();
+        used_[entry->second].value = state_of(tensor->value).get();
 }
 
 void CaptureTracker::close() {
@@ -72,7 +72,7 @@ void CaptureTracker::close() {
         const auto tensor = used.tensor.lock();
         used.retained = tensor->value;
         assigned_ =
-            assigned_ || used.value != used.retained.state().get() || used.requires_grad != tensor->requires_grad;
+            assigned_ || used.value != state_of(used.retained).get() || used.requires_grad != tensor->requires_grad;
     }
     std::erase_if(grads_, [](const Grad& grad) { return grad.leaf.expired(); });
     for (Grad& grad : grads_)
@@ -83,16 +83,18 @@ bool CaptureTracker::inputs_aliased(std::uint64_t capture, const std::vector<Ten
     return std::ranges::any_of(used_, [&](const Used& used) {
         const auto tensor = used.tensor.lock();
         if (!tensor || !tensor->value.computed() || ops::capture_of(tensor->value) == capture) return false;
-        const auto is_same = [&](const Tensor& input) { return input.state()->value.state() == tensor->value.state(); };
+        const auto is_same = [&](const Tensor& input) {
+            return state_of(state_of(input)->value) == state_of(tensor->value);
+        };
         const auto shares = [&](const Tensor& input) {
-            return input.state()->value.view().buffer == tensor->value.view().buffer;
+            return state_of(input)->value.view().buffer == tensor->value.view().buffer;
         };
         return std::ranges::none_of(inputs, is_same) && std::ranges::any_of(inputs, shares);
     });
 }
 
 bool CaptureTracker::is_input(const Capture& capture, const ops::LazyArray& value) const {
-    const auto is_same = [&](const Tensor& input) { return input.state()->value.state() == value.state(); };
+    const auto is_same = [&](const Tensor& input) { return state_of(state_of(input)->value) == state_of(value); };
     return std::ranges::any_of(step_inputs, is_same) ||
            (ops::capture_of(value) == Capture::current_number() && capture.is_input(value.view().buffer));
 }
@@ -115,13 +117,13 @@ bool CaptureTracker::leaves_graph() const {
 bool CaptureTracker::is_unchanged() const {
     const auto same = [](const Used& used) {
         const auto tensor = used.tensor.lock();
-        return !tensor || (tensor->value.state().get() == used.value && tensor->requires_grad == used.requires_grad &&
+        return !tensor || (state_of(tensor->value).get() == used.value && tensor->requires_grad == used.requires_grad &&
                            hooks_of(*tensor) == used.hooks);
     };
     const auto same_grad = [](const Grad& grad) {
         const auto leaf = grad.leaf.lock();
         if (!leaf || !grad.read) return true;
-        return grad.existed ? leaf->grad.defined() && leaf->grad.state() == grad.previous.lock()
+        return grad.existed ? leaf->grad.defined() && state_of(leaf->grad) == grad.previous.lock()
                             : !leaf->grad.defined();
     };
     return std::ranges::all_of(used_, same) && std::ranges::all_of(grads_, same_grad);
@@ -131,7 +133,7 @@ void CaptureTracker::restore() const {
     for (const Grad& grad : grads_) {
         if (!grad.written) continue;
         const auto leaf = grad.leaf.lock();
-        if (leaf && leaf->grad.state() != grad.final_grad.state()) leaf->grad = grad.final_grad;
+        if (leaf && state_of(leaf->grad) != state_of(grad.final_grad)) leaf->grad = grad.final_grad;
     }
 }
 

@@ -1,4 +1,5 @@
 #include "weights.hpp"
+#include "tensor/access.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -40,7 +41,7 @@ std::optional<std::string> name_in(const io::SafetensorsReader& reader, const st
 
 Tensor transposed(const Tensor& x) { return x.rank() == 2 ? transpose(x) : x; }
 
-const void* state_key(const Tensor& tensor) { return tensor.state().get(); }
+const void* state_key(const Tensor& tensor) { return state_of(tensor).get(); }
 
 /// The product of claimed sizes, which may overflow an integer.
 double elements_of(const Shape& shape) {

@@ -11,6 +11,7 @@
 
 #include "convert.hpp"
 #include "parameter_slot.hpp"
+#include "tensor/access.hpp"
 #include "tensor/load_state.hpp"
 
 namespace declivity::nn {
@@ -23,7 +24,7 @@ std::string join_path(std::string_view prefix, std::string_view name) {
 /// Each tensor once, with the first of its names.
 std::vector<NamedTensor> deduplicated(std::vector<NamedTensor> tensors) {
     std::unordered_set<const void*> seen;
-    std::erase_if(tensors, [&](const NamedTensor& item) { return !seen.insert(item.tensor.state().get()).second; });
+    std::erase_if(tensors, [&](const NamedTensor& item) { return !seen.insert(state_of(item.tensor).get()).second; });
     return tensors;
 }
 

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "parameter_slot.hpp"
+#include "tensor/access.hpp"
 
 namespace declivity {
 
@@ -182,7 +183,7 @@ void detail::register_parametrization(Module& module, std::string_view name, Par
             function, calls.originals, originals.size()));
     require_like(module, name, value, calls.forward(originals));
     for (Tensor& original : originals) {
-        if (original.state() == value.state()) continue;
+        if (state_of(original) == state_of(value)) continue;
         original = original.detach().clone();
         if (originals.size() > 1) continue;
         slot->tensor.assign(original);  // the single original is the same tensor

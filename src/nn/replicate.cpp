@@ -6,6 +6,8 @@
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
 
+#include "tensor/access.hpp"
+
 namespace declivity::nn {
 namespace {
 
@@ -51,7 +53,7 @@ void copy_to_device(const Module& model, Module& replica, const Device& device) 
     std::unordered_set<const void*> copied;
     for (std::size_t i = 0; i < from.size(); ++i) {
         Tensor tensor = to[i].tensor;
-        if (!copied.insert(tensor.state().get()).second) continue;
+        if (!copied.insert(state_of(tensor).get()).second) continue;
         const Tensor& source = from[i].tensor;
         tensor.assign(source.device() == device ? source.detach().clone() : source.detach().to(device));
         if (tensor.is_leaf() && is_floating(tensor.dtype())) tensor.set_requires_grad(source.requires_grad());

@@ -106,7 +106,7 @@ void Optimizer::add(const Parameters& added, double learning_rate, std::vector<S
     std::set<std::string> names;
     std::size_t count = 0;
     for (const Group& group : state_->groups) {
-        for (const Tensor& parameter : group.parameters) seen.insert(parameter.state().get());
+        for (const Tensor& parameter : group.parameters) seen.insert(state_of(parameter).get());
         names.insert(group.names.begin(), group.names.end());
         count += group.parameters.size();
     }
@@ -120,7 +120,7 @@ void Optimizer::add(const Parameters& added, double learning_rate, std::vector<S
         ops::require_real(name, "a parameter", parameter.dtype());
         ops::require_alike(name, "the first parameter", parameters[0].view(), "another", parameter.view());
         ops::require_dense(name, "parameter", parameter.view());
-        if (!seen.insert(parameter.state().get()).second)
+        if (!seen.insert(state_of(parameter).get()).second)
             throw ValueError(fmt::format("{}: expected each parameter once, got one of shape {} twice", name,
                                          parameter.shape().str()));
     }
@@ -187,7 +187,7 @@ void Optimizer::make_formula(std::size_t index) {
                 : updated.shape().empty()
                     ? "a scalar, which depends only on numbers, x.lr and x.step"
                     : fmt::format("a tensor from outside of the formula, of shape {}", updated.shape().str())));
-        if (updated.value().state() != previous.value().state()) outputs.push_back({number, updated.value()});
+        if (state_of(updated.value()) != state_of(previous.value())) outputs.push_back({number, updated.value()});
     };
     add_output(is_16bit ? group.roles() - 1 : 0, "parameter", x.parameter, parameter);
     if (is_16bit) {
@@ -251,7 +251,7 @@ void Optimizer::step() {
     if (Capture* const capture = Capture::current())
         capture->guard([state = std::weak_ptr(state_), groups = groups(), guard = state_->guard] {
             const auto live_state = state.lock();
-            return live_state && live_state->groups.size() == groups && live_state->guard.state() == guard.state();
+            return live_state && live_state->groups.size() == groups && state_of(live_state->guard) == state_of(guard);
         });
     if (state_->is_guarded()) {  // no group is changed if the gradients of another one are not finite
         std::vector<Tensor> parameters;

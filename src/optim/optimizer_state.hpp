@@ -11,6 +11,7 @@
 
 #include "gradient_check.hpp"
 #include "ops/engine/formula.hpp"
+#include "tensor/access.hpp"
 
 namespace declivity::optim {
 
@@ -44,7 +45,7 @@ struct Optimizer::State {
     Tensor own_guard;  // never set: used if no other guard was given
     GradientCheck check_gradients;
 
-    [[nodiscard]] bool is_guarded() const { return guard.defined() && guard.state() != own_guard.state(); }
+    [[nodiscard]] bool is_guarded() const { return guard.defined() && state_of(guard) != state_of(own_guard); }
 };
 
 }  // namespace declivity::optim

@@ -8,10 +8,12 @@
 #include <declivity/runtime/scope.hpp>
 #include <fmt/format.h>
 
+#include "access.hpp"
 #include "capture.hpp"
 #include "opencl/command_list_state.hpp"
 #include "opencl/device_state.hpp"
 #include "opencl/transfers.hpp"
+#include "pending_access.hpp"
 
 namespace declivity {
 namespace {
@@ -30,150 +32,105 @@ void check_range(std::string_view function, const Buffer& buffer, std::size_t of
 
 Buffer::Buffer(const Device& device, std::size_t bytes, BufferUse use) {
     Capture* const capture = use == BufferUse::compute ? Capture::current() : nullptr;
-    block_ = capture != nullptr && &capture->state().step.device == &device.state()
+    state_ = capture != nullptr && &capture->state().step.device == &state_of(device)
                  ? capture->state().allocate(bytes)
-                 : device.state().pool.allocate(bytes, use);
+                 : state_of(device).pool.allocate(bytes, use);
 }
 
-std::size_t Buffer::size() const noexcept { return block_ ? block_->size : 0; }
+std::size_t Buffer::size() const noexcept { return state_ ? state_->size : 0; }
 
-std::uint64_t Buffer::version() const noexcept { return block_ ? block_->version.load() : 0; }
+std::uint64_t Buffer::version() const noexcept { return state_ ? state_->version.load() : 0; }
 
 void Buffer::bump_version() const noexcept {
-    if (!block_ || after_fork()) return;
+    if (!state_ || after_fork()) return;
     if (Capture* const capture = Capture::current()) capture->state().write(*this);
     else if (auto* const scope = detail::HostCallScope::current(); scope != nullptr && scope->capture != nullptr)
         scope->capture->write_by_host_call(*this);
-    block_->version.fetch_add(1);
+    state_->version.fetch_add(1);
     write_enqueued();
 }
 
-std::uint64_t Buffer::contents() const noexcept { return block_ ? block_->contents.load() : 0; }
+std::uint64_t Buffer::contents() const noexcept { return state_ ? state_->contents.load() : 0; }
 
 void Buffer::write_enqueued() const noexcept {
-    if (!block_ || after_fork()) return;
-    block_->contents.fetch_add(1);  // before the lookup of derived values, see DerivedCache::add
-    if (block_->has_derived.load()) block_->device.derived.drop(*block_);
-}
-
-std::shared_ptr<const void> Buffer::derived(const DerivedKey& key) const {
-    if (!block_ || after_fork() || !block_->has_derived.load()) return nullptr;
-    return block_->device.derived.find(*block_, key);
-}
-
-bool Buffer::accepts_derived(const DerivedKey& key, std::uint64_t bytes, int after_uses) const {
-    return block_ && !after_fork() && block_->device.derived.accepts(*block_, key, bytes, after_uses);
-}
-
-void Buffer::cache_derived(const DerivedKey& key, std::shared_ptr<const void> value, std::uint64_t bytes,
-                           std::uint64_t made_from) const {
-    if (block_ && !after_fork()) block_->device.derived.add(*block_, key, std::move(value), bytes, made_from);
+    if (!state_ || after_fork()) return;
+    state_->contents.fetch_add(1);  // before the lookup of derived values, see DerivedCache::add
+    if (state_->has_derived.load()) state_->device.derived.drop(*state_);
 }
 
 void Buffer::move_to_scope(const ScopePath& scope) const {
     detail::refuse_after_fork("Buffer::move_to_scope");
-    if (block_->slab != nullptr) block_->device.pool.move_to_scope(*block_, scope);
+    if (state_->slab != nullptr) state_->device.pool.move_to_scope(*state_, scope);
 }
 
-void Buffer::add_reader(const std::weak_ptr<PendingLaunch>& reader) const {
-    if (!block_) return;
-    const std::lock_guard lock(block_->readers_mutex);
-    auto& readers = block_->readers;
-    if (readers.size() >= block_->many_readers) {
-        std::erase_if(readers, [](const auto& item) { return item.expired(); });
-        block_->many_readers = std::max<std::size_t>(8, readers.size() * 2);
-    }
-    readers.push_back(reader);
-    block_->has_readers.store(true, std::memory_order_release);
+namespace detail {
+
+std::shared_ptr<const void> find_derived(const Buffer& buffer, const DerivedKey& key) {
+    if (!buffer || after_fork()) return nullptr;
+    const Block& block = block_of(buffer);
+    return block.has_derived.load() ? block.device.derived.find(block, key) : nullptr;
 }
 
-void Buffer::launch_readers() const {
-    if (!block_) return;
-    if (Capture* const capture = Capture::current()) capture->state().launched_readers(*this);
+bool accepts_derived(const Buffer& buffer, const DerivedKey& key, std::uint64_t bytes, int after_uses) {
+    if (!buffer || after_fork()) return false;
+    const Block& block = block_of(buffer);
+    return block.device.derived.accepts(block, key, bytes, after_uses);
+}
+
+void cache_derived(const Buffer& buffer, const DerivedKey& key, std::shared_ptr<const void> value, std::uint64_t bytes,
+                   std::uint64_t made_from) {
+    if (!buffer || after_fork()) return;
+    const Block& block = block_of(buffer);
+    block.device.derived.add(block, key, std::move(value), bytes, made_from);
+}
+
+void before_read(const Buffer& buffer) {
+    if (!buffer) return;
+    if (PendingAccess* const access = block_of(buffer).pending_access.load(std::memory_order_acquire))
+        access->launch_writers();
+}
+
+void before_write(const Buffer& buffer) {
+    if (!buffer) return;
+    if (Capture* const capture = Capture::current()) capture->state().launched_readers(buffer);
+    Block& block = block_of(buffer);
     // Repeats until there are none: while this thread blocks on one reader, another thread may yield the launch lock to
     // compile, and its in-flight launch then becomes a reader.
-    while (block_->has_readers.load(std::memory_order_acquire)) {
-        detail::refuse_after_fork("write in place");
-        std::vector<std::weak_ptr<PendingLaunch>> readers;
-        {
-            const std::lock_guard lock(block_->readers_mutex);
-            readers.swap(block_->readers);
-            block_->has_readers.store(false, std::memory_order_release);
-        }
-        // A launch that fails stays pending, and so do the readers after it.
-        for (std::size_t i = 0; i < readers.size(); ++i) {
-            const auto reader = readers[i].lock();
-            if (!reader) continue;
-            try {
-                reader->launch();
-            } catch (...) {
-                for (; i < readers.size(); ++i) add_reader(readers[i]);
-                throw;
-            }
-        }
+    for (bool found = true; found;) {
+        found = block.reads.wait_on_compute_queue();
+        PendingAccess* const access = block.pending_access.load(std::memory_order_acquire);
+        if (access != nullptr && access->launch_readers()) found = true;
     }
 }
 
-bool Buffer::is_unshared(long handles, const PendingLaunch* reader) const {
-    if (!block_ || block_->slab == nullptr || block_->use != BufferUse::compute || use_count() != handles) return false;
+bool is_exclusive(const Buffer& buffer, long handles) {
+    if (!buffer || buffer.use_count() != handles) return false;
+    const Block& block = block_of(buffer);
+    if (block.slab == nullptr || block.use != BufferUse::compute) return false;
     // A replay would read what this call has written instead of its original input.
-    if (Capture* const capture = Capture::current(); capture != nullptr && !capture->state().is_own(*block_))
+    if (Capture* const capture = Capture::current(); capture != nullptr && !capture->state().is_own(block))
         return false;
-    if (block_->has_writers.load(std::memory_order_acquire)) return false;
-    if (!block_->has_readers.load(std::memory_order_acquire)) return true;
-    detail::refuse_after_fork("Buffer::is_unshared");
-    std::vector<std::weak_ptr<PendingLaunch>> readers;  // destroyed here, not under the lock
-    {
-        const std::lock_guard lock(block_->readers_mutex);
-        readers = block_->readers;
-    }
-    return std::ranges::none_of(readers, [&](const auto& item) {
-        const auto other = item.lock();
-        return other && other.get() != reader && other->pending();
-    });
+    return !block.reads.pending();
 }
 
-void Buffer::add_writer(std::shared_ptr<PendingLaunch> writer) const {
-    const std::lock_guard lock(block_->readers_mutex);
-    block_->writers.push_back(std::move(writer));
-    block_->has_writers.store(true, std::memory_order_release);
-}
-
-void Buffer::launch_writers() const {
-    if (!block_ || !block_->has_writers.load(std::memory_order_acquire)) return;
-    detail::refuse_after_fork("a pending value");
-    for (;;) {
-        std::shared_ptr<PendingLaunch> first;
-        {
-            const std::lock_guard lock(block_->readers_mutex);
-            if (block_->writers.empty()) {
-                block_->has_writers.store(false, std::memory_order_release);
-                return;
-            }
-            first = block_->writers.front();
-        }
-        first->launch();  // stays pending on failure
-        const std::lock_guard lock(block_->readers_mutex);
-        std::erase(block_->writers, first);
-    }
-}
+}  // namespace detail
 
 Device Buffer::device() const {
-    if (!block_) throw ValueError("Buffer::device: expected a buffer, got an empty handle");
-    return Device(&block_->device);
+    if (!state_) throw ValueError("Buffer::device: expected a buffer, got an empty handle");
+    return device_of(state_->device);
 }
 
 void upload(const Buffer& destination, std::size_t offset, std::span<const std::byte> source) {
     check_range("upload", destination, offset, source.size());
     if (source.empty()) return;
     if (Capture* const capture = Capture::current()) capture->refuse("upload from the host");
-    detail::enqueue_upload(destination.block(), offset, source);
+    detail::enqueue_upload(block_of(destination), offset, source);
 }
 
 Event upload_async(const Buffer& destination, std::size_t offset, std::span<const std::byte> source) {
     check_range("upload_async", destination, offset, source.size());
     if (source.empty()) return {};
-    const Block& block = destination.block();
+    const Block& block = block_of(destination);
     if (block.use != BufferUse::transfer)
         throw ValueError(
             "upload_async: expected a buffer made with BufferUse::transfer, got one made with BufferUse::compute");
@@ -192,7 +149,7 @@ void read(const Buffer& source, std::size_t offset, std::span<std::byte> destina
     try {
         done.wait();
     } catch (...) {
-        if (source) detail::wait_for_reads(source.block());  // `destination` may be freed after this
+        if (source) detail::wait_for_reads(block_of(source));  // `destination` may be freed after this
         throw;
     }
 }
@@ -202,8 +159,8 @@ void copy(const Buffer& source, std::size_t source_offset, const Buffer& destina
     check_range("copy", source, source_offset, bytes);
     check_range("copy", destination, destination_offset, bytes);
     if (bytes == 0) return;
-    const Block& from = source.block();
-    const Block& to = destination.block();
+    const Block& from = block_of(source);
+    const Block& to = block_of(destination);
     if (&from.device != &to.device)
         throw DeviceError(fmt::format("copy: expected both buffers on one device, got '{}' and '{}'",
                                       from.device.context.info.name, to.device.context.info.name));
@@ -223,7 +180,7 @@ void fill(const Buffer& destination, std::size_t offset, std::size_t bytes, std:
     if (bytes == 0) return;
     if (Capture* const capture = Capture::current())
         detail::capture_fill(*capture, destination, offset, bytes, pattern);
-    detail::enqueue_fill(destination.block(), offset, bytes, pattern);
+    detail::enqueue_fill(block_of(destination), offset, bytes, pattern);
 }
 
 }  // namespace declivity

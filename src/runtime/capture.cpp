@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "opencl/command_list_state.hpp"
+#include "access.hpp"
 
 namespace declivity {
 namespace {
@@ -36,7 +37,7 @@ Capture::Capture(const Device& device, std::vector<BufferRange> inputs, WhenRefu
     detail::refuse_after_fork("Capture");
     if (declivity::current != nullptr)
         throw ValueError("Capture: expected a thread without an active capture, got one that is capturing");
-    state_ = std::make_unique<detail::CaptureState>(device.state(), std::move(inputs), when_refused);
+    state_ = std::make_unique<detail::CaptureState>(state_of(device), std::move(inputs), when_refused);
     auto& all = ActiveCaptures::instance();
     const std::scoped_lock lock(all.mutex);
     all.by_number.emplace(state_->number, this);
@@ -73,7 +74,7 @@ CommandList Capture::finish() {
     detail::DeviceState& device = step.device;
     auto command_list = std::make_shared<detail::CommandListState>(std::move(step));
     device.register_holder(command_list);
-    return CommandList(std::move(command_list));
+    return detail::StateAccess::handle<CommandList>(std::move(command_list));
 }
 
 void Capture::launch_deferred() {
@@ -94,8 +95,8 @@ bool Capture::host_calls_use(const void* key) const { return state_->step.of_hos
 
 CapturedUses::CapturedUses(const detail::CapturedCommands& step, bool under_other_names) {
     const auto add = [&](const Buffer& buffer, bool written) {
-        Other& other = others_[&buffer.block()];
-        other.block = buffer.weak();
+        Other& other = others_[&block_of(buffer)];
+        other.block = weak_of(buffer);
         other.written = other.written || written;
     };
     for (const auto& [block, buffer] : step.held) add(buffer, false);
@@ -114,7 +115,7 @@ CapturedUses::CapturedUses(const detail::CapturedCommands& step, bool under_othe
 bool CapturedUses::apart(std::span<const BufferRange> inputs) const {
     for (std::size_t i = 0; i < inputs.size(); ++i) {
         const bool written = i < writes_.size() && writes_[i];
-        const auto other = others_.find(&inputs[i].buffer.block());
+        const auto other = others_.find(&block_of(inputs[i].buffer));
         if (other != others_.end() && (written || other->second.written) && !other->second.block.expired())
             return false;
         for (std::size_t k = 0; written && k < inputs.size(); ++k)
@@ -209,12 +210,12 @@ bool Capture::incomplete() const {
 }
 
 void Capture::uses(const Buffer& buffer) {
-    if (!buffer || state_->is_own(buffer.block())) return;
+    if (!buffer || state_->is_own(block_of(buffer))) return;
     if (state_->step.input(buffer) != nullptr)
         return refuse("an input as a tensor of a multi-tensor operation (optimizer, gradient norm)",
                       "it is a different tensor in each call, and the kernel reads it through a fixed address",
                       "use a tensor created before the step, and copy the input into it (copy_)");
-    state_->step.held.try_emplace(&buffer.block(), buffer);
+    state_->step.held.try_emplace(&block_of(buffer), buffer);
 }
 
 void Capture::relies_on(const Buffer& buffer) {
@@ -228,8 +229,8 @@ void Capture::guard(std::function<bool()> holds) {
 bool Capture::varies(const Buffer& buffer) const {
     if (!buffer) return false;
     auto& step = state_->step;
-    return state_->is_own(buffer.block()) || step.written.contains(&buffer.block()) ||
-           step.written_by_host_calls.contains(&buffer.block()) || step.input(buffer) != nullptr;
+    return state_->is_own(block_of(buffer)) || step.written.contains(&block_of(buffer)) ||
+           step.written_by_host_calls.contains(&block_of(buffer)) || step.input(buffer) != nullptr;
 }
 
 void Capture::launch_at_end(const std::weak_ptr<PendingLaunch>& value) { state_->at_end.push_back(value); }

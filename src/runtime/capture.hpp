@@ -16,6 +16,7 @@
 #include <declivity/runtime/command_list.hpp>
 
 #include "stale_capture.hpp"
+#include "pending_access.hpp"
 
 namespace declivity {
 

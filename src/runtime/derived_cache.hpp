@@ -5,12 +5,33 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
 #include <declivity/runtime/buffer.hpp>
 
 namespace declivity::detail {
+
+/// Key of a derived value: the byte range of the buffer that it was computed from, and the name of the layout.
+struct DerivedKey {
+    std::uint64_t offset = 0, bytes = 0;  // of the byte range
+    std::string kind = {};                // includes everything else that the value depends on
+};
+
+/// A value derived from the contents of a buffer by a higher layer, such as packed weights. Null if there is none.
+[[nodiscard]] DECLIVITY_API std::shared_ptr<const void> find_derived(const Buffer& buffer, const DerivedKey& key);
+/// Returns whether cache_derived() would store such a value: one exists already, or there is room within
+/// Device::packed_weights_limit(). One value is cached per byte range. Wrapped foreign memory has no cache, since it
+/// may be written without notice.
+/// @param after_uses number of calls with unchanged contents before the result is true, so that no value is derived for
+/// a single use
+[[nodiscard]] DECLIVITY_API bool accepts_derived(const Buffer& buffer, const DerivedKey& key, std::uint64_t bytes,
+                                                 int after_uses = 0);
+/// Caches a value until the contents change, the memory is freed, or the memory is needed for an allocation.
+/// @param made_from Buffer::contents() before the value was derived; if it has changed since, nothing is cached
+DECLIVITY_API void cache_derived(const Buffer& buffer, const DerivedKey& key, std::shared_ptr<const void> value,
+                                 std::uint64_t bytes, std::uint64_t made_from);
 
 /// One cache for each device. A value is valid for one contents version of the memory (Buffer::contents()); it is
 /// dropped when the memory is written or freed. The total size is limited to a share of the device's memory, and any

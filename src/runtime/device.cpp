@@ -12,6 +12,7 @@
 #include "environment.hpp"
 #include "opencl/device_registry.hpp"
 #include "opencl/device_state.hpp"
+#include "access.hpp"
 
 namespace declivity {
 namespace {
@@ -42,7 +43,7 @@ Device find(std::string_view asked, std::string_view what) {
         return wanted == info.id || (!wanted.empty() && lower(info.name).find(wanted) != std::string::npos);
     };
     for (std::size_t i = 0; i < found.size(); ++i)
-        if (matches(found[i].info)) return Device(&registry.state(i));
+        if (matches(found[i].info)) return device_of(registry.state(i));
     std::vector<std::string> names;
     for (const auto& match : found) names.push_back(fmt::format("{} '{}'", match.info.id, match.info.name));
     throw DeviceError(fmt::format("{}: expected \"gpu\", \"cpu\", an id or part of a name, got \"{}\"; there is {}",
@@ -54,7 +55,7 @@ Device find(std::string_view asked, std::string_view what) {
 std::vector<Device> Device::all() {
     auto& registry = detail::Registry::instance();
     std::vector<Device> devices;
-    for (std::size_t i = 0; i < registry.devices().size(); ++i) devices.emplace_back(&registry.state(i));
+    for (std::size_t i = 0; i < registry.devices().size(); ++i) devices.push_back(device_of(registry.state(i)));
     return devices;
 }
 
@@ -66,8 +67,8 @@ Device Device::best() {
     if (found.empty()) throw_no_device();
     for (const DeviceType type : {DeviceType::gpu, DeviceType::accelerator, DeviceType::cpu})
         for (std::size_t i = 0; i < found.size(); ++i)
-            if (found[i].info.type == type) return Device(&registry.state(i));
-    return Device(&registry.state(0));
+            if (found[i].info.type == type) return device_of(registry.state(i));
+    return device_of(registry.state(0));
 }
 
 Device Device::select(std::string_view what) { return find("Device::select", what); }

@@ -8,6 +8,7 @@
 #include "opencl/command_list_state.hpp"
 #include "opencl/device_state.hpp"
 #include "opencl/enqueue_kernel.hpp"
+#include "access.hpp"
 
 namespace declivity {
 
@@ -23,9 +24,9 @@ Defines& Defines::set(std::string_view name, std::string_view value) {
 
 Defines& Defines::set(std::string_view name, std::int64_t value) { return set(name, std::to_string(value)); }
 
-Kernel::Kernel(const Device& device, const KernelSpec& spec) : state_(device.state().programs.kernel(spec)) {}
+Kernel::Kernel(const Device& device, const KernelSpec& spec) : state_(state_of(device).programs.kernel(spec)) {}
 const std::string& Kernel::name() const { return state_->name; }
-Device Kernel::device() const { return Device(state_->device); }
+Device Kernel::device() const { return device_of(*state_->device); }
 std::size_t Kernel::max_work_group() const { return state_->max_work_group; }
 
 namespace {
@@ -80,10 +81,10 @@ void check_arguments(const detail::KernelState& kernel, std::span<const Argument
                 const BufferArgument& buffer = argument.buffer();
                 if (!buffer.buffer)
                     throw ValueError(fmt::format("launch of '{}': argument {} is an empty buffer", kernel.name, index));
-                if (&buffer.buffer.block().device != kernel.device)
+                if (&block_of(buffer.buffer).device != kernel.device)
                     throw DeviceError(fmt::format("launch of '{}' on '{}': argument {} is on '{}'", kernel.name,
                                                   kernel.device->context.info.name, index,
-                                                  buffer.buffer.block().device.context.info.name));
+                                                  block_of(buffer.buffer).device.context.info.name));
                 check(index++, Space::global, [] { return "a buffer"; });
                 check(index, Space::value, [] { return "the offset that follows a buffer"; });
             }
@@ -99,7 +100,7 @@ void launch(const Kernel& kernel, const Range& range, std::initializer_list<Argu
 }
 
 void launch(const Kernel& kernel, const Range& range, std::span<const Argument> arguments) {
-    detail::KernelState& state = kernel.state();
+    detail::KernelState& state = state_of(kernel);
     if (range.global[0] * range.global[1] * range.global[2] == 0) return;  // OpenCL 1.2 refuses an empty range
     detail::refuse_at_exit(state.name);
     if (detail::BlockingScope::on_launch()) [[unlikely]] {

@@ -11,16 +11,17 @@
 
 #include "opencl/device_state.hpp"
 #include "trace.hpp"
+#include "access.hpp"
 
 namespace declivity {
 
 Profiler::Profiler(const Device& device, const ProfilerOptions& options) {
     // The library's own queues always have it; one supplied by the program may not.
-    if (!device.state().queues.has_event_times())
+    if (!state_of(device).queues.has_event_times())
         throw Unsupported(
             fmt::format("Profiler: expected a queue made with CL_QUEUE_PROFILING_ENABLE, got one on '{}' without it",
                         device.name()));
-    detail::DeviceState& of = device.state();
+    detail::DeviceState& of = state_of(device);
     auto state = std::make_shared<detail::ProfilerState>(
         of.context, options.max_events, [&of] { return of.pool.metrics(); }, [&of] { of.queues.finish(); });
     of.queues.change_profilers([&](detail::Profilers& all) {

@@ -5,6 +5,8 @@
 
 #include <declivity/runtime/process.hpp>
 
+#include "runtime/access.hpp"
+
 namespace declivity {
 namespace {
 
@@ -15,19 +17,19 @@ constinit thread_local detail::DeviceState* default_of_thread = nullptr;
 
 Device default_device() {
     detail::refuse_after_fork("default_device");
-    if (default_of_thread != nullptr) return Device(default_of_thread);
+    if (default_of_thread != nullptr) return device_of(*default_of_thread);
     detail::DeviceState* device = default_of_process.load(std::memory_order_acquire);
-    if (device != nullptr) return Device(device);
-    detail::DeviceState* const best = &Device::best().state();
-    return Device(default_of_process.compare_exchange_strong(device, best) ? best : device);
+    if (device != nullptr) return device_of(*device);
+    detail::DeviceState* const best = &state_of(Device::best());
+    return device_of(default_of_process.compare_exchange_strong(device, best) ? *best : *device);
 }
 
 void set_default_device(const Device& device) {
     detail::refuse_after_fork("set_default_device");
-    default_of_process.store(&device.state(), std::memory_order_release);
+    default_of_process.store(&state_of(device), std::memory_order_release);
 }
 
-DefaultDevice::DefaultDevice(const Device& device) : before_(std::exchange(default_of_thread, &device.state())) {}
+DefaultDevice::DefaultDevice(const Device& device) : before_(std::exchange(default_of_thread, &state_of(device))) {}
 DefaultDevice::~DefaultDevice() { default_of_thread = before_; }
 
 }  // namespace declivity

@@ -89,10 +89,10 @@ LoadedState load_state(std::string_view owner, const StateDict& own, const State
         if (found == tensors_by_name.end()) continue;
         const Tensor& from = *found->second;
         require_like(item, from);
-        const auto [entry, is_first] = load_indices.try_emplace(item.tensor.state().get(), loads.size());
+        const auto [entry, is_first] = load_indices.try_emplace(state_of(item.tensor).get(), loads.size());
         if (is_first) loads.push_back({item.tensor, &from, item.name});
         const Load& first_load = loads[entry->second];
-        if (!is_first && first_load.from->state() != from.state() && bytes_of(*first_load.from) != bytes_of(from))
+        if (!is_first && state_of(*first_load.from) != state_of(from) && bytes_of(*first_load.from) != bytes_of(from))
             throw ValueError(
                 fmt::format("load_state_dict: expected the same values for '{}' and '{}', which are one "
                             "tensor here, got different ones",
@@ -100,7 +100,7 @@ LoadedState load_state(std::string_view owner, const StateDict& own, const State
     }
     LoadedState names;
     for (const NamedTensor& item : own)
-        if (tensors_by_name.erase(item.name) == 0 && !load_indices.contains(item.tensor.state().get()))
+        if (tensors_by_name.erase(item.name) == 0 && !load_indices.contains(state_of(item.tensor).get()))
             names.missing.push_back(item.name);
     for (const NamedTensor& tensor : state)
         if (tensors_by_name.contains(tensor.name)) names.unexpected.push_back(tensor.name);

@@ -54,7 +54,7 @@ std::int64_t Tensor::size(std::int64_t axis) const {
 
 const ops::View& Tensor::view() const {
     const ops::View& view = used_value(state_, "view").view();
-    view.buffer.launch_readers();
+    ops::launch_readers(view.buffer);
     return view;
 }
 ops::View Tensor::dense_view() const { return ops::dense_copy_if_needed(used_value(state_, "dense_view").view()); }

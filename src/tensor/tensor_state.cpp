@@ -32,10 +32,10 @@ void exchange_grad(TensorState& tensor, Tensor gradient) {
 }
 
 void share_memory(const Tensor& a, const Tensor& b) {
-    const auto lock = lock_tensor(*a.state());  // views of one tensor may be made by several threads
-    auto& shared = a.state()->shares;
+    const auto lock = lock_tensor(*state_of(a));  // views of one tensor may be made by several threads
+    auto& shared = state_of(a)->shares;
     if (!shared) shared = std::make_shared<const char>();
-    b.state()->shares = shared;
+    state_of(b)->shares = shared;
 }
 
 TensorState& checked_state(const std::shared_ptr<TensorState>& state, std::string_view function) {
@@ -60,14 +60,14 @@ void require_no_overlap(std::string_view function, const ops::View& view) {
 
 ops::LazyArray donated_elements(Tensor& x) {
     (void)x.value();  // reports the use to the capture tracker
-    TensorState& state = *x.state();
-    return !ops::is_shared(x.state()) && !state.requires_grad ? std::move(state.value) : state.value;
+    TensorState& state = *state_of(x);
+    return !ops::is_shared(state_of(x)) && !state.requires_grad ? std::move(state.value) : state.value;
 }
 
 ops::View writable_view(const ops::LazyArray& x) {
     const ops::View& from = x.view();
     if (!ops::is_shared(x)) {
-        from.buffer.launch_readers();
+        ops::launch_readers(from.buffer);
         if (ops::may_write(from)) return from;
     }
     const ops::View out = ops::View::make(from.device(), from.dtype, from.shape);

@@ -15,6 +15,7 @@
 #include <declivity/tensor/tensor.hpp>
 
 #include "ops/support/sharing.hpp"
+#include "access.hpp"
 
 namespace declivity::detail {
 
@@ -66,13 +67,15 @@ inline ops::View dense_or_none(const Tensor& tensor) { return tensor.defined() ?
 /// Marks two tensors as possibly sharing memory, now or once computed; in-place writes under a graph check this.
 void share_memory(const Tensor& a, const Tensor& b);
 /// Returns whether other handles refer to the tensor or its elements.
-inline bool is_shared(const Tensor& tensor) { return ops::is_shared(tensor.state()) || ops::is_shared(tensor.value()); }
+inline bool is_shared(const Tensor& tensor) {
+    return ops::is_shared(state_of(tensor)) || ops::is_shared(tensor.value());
+}
 
 /// Value of a tensor, donated if this is the last handle, so that a result may be computed in place
 /// (ops::evaluate_into).
 inline ops::LazyArray release_value(Tensor tensor) {
-    const bool unique = !ops::is_shared(tensor.state());
-    return unique ? std::move(tensor.state()->value) : tensor.value();
+    const bool unique = !ops::is_shared(state_of(tensor));
+    return unique ? std::move(state_of(tensor)->value) : tensor.value();
 }
 
 /// Operand use of a weight: without a graph a leaf that requires a gradient is constant, so derived data (packed

@@ -15,8 +15,8 @@ namespace declivity::train {
 void require_parameters_of(const nn::Module& model, const optim::Optimizer& optimizer) {
     std::set<const void*> optimized;
     for (std::size_t group = 0; group < optimizer.groups(); ++group)
-        for (const Tensor& parameter : optimizer.parameters(group)) optimized.insert(parameter.state().get());
-    const auto is_optimized = [&](const Tensor& parameter) { return optimized.contains(parameter.state().get()); };
+        for (const Tensor& parameter : optimizer.parameters(group)) optimized.insert(state_of(parameter).get());
+    const auto is_optimized = [&](const Tensor& parameter) { return optimized.contains(state_of(parameter).get()); };
     if (std::ranges::none_of(model.parameters(), is_optimized))
         throw ValueError("Trainer: expected an optimizer of the model's parameters, got one without any of them");
 }

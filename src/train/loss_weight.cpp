@@ -63,7 +63,7 @@ void LossCalls::called(const FunctionCall& call) {
 void LossCalls::returned(const FunctionCall& call, std::span<const Tensor> results) {
     if (results.size() != 1) return;
     const Tensor& result = results[0];
-    Call record{.result = result.value().state()};
+    Call record{.result = state_of(result.value())};
     if (&call == loss_) {
         loss_ = nullptr;
         record.is_loss = true;
@@ -93,7 +93,7 @@ void LossCalls::returned(const FunctionCall& call, std::span<const Tensor> resul
 const LossCalls::Call* LossCalls::find_call(const Tensor& loss) const {
     const auto match = std::ranges::find_if(calls_, [&](const Call& call) {
         const auto result = call.result.lock();
-        return result && result == std::shared_ptr<const void>(loss.value().state());
+        return result && result == std::shared_ptr<const void>(state_of(loss.value()));
     });
     return match == calls_.end() ? nullptr : &*match;
 }

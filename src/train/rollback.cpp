@@ -34,7 +34,7 @@ Rollback::Rollback(const std::vector<Tensor>& buffers, const std::vector<Tensor>
 }
 
 void Rollback::add(const Tensor& tensor, bool changes) {
-    const auto is_same = [&](const Snapshot& snapshot) { return snapshot.tensor.state() == tensor.state(); };
+    const auto is_same = [&](const Snapshot& snapshot) { return state_of(snapshot.tensor) == state_of(tensor); };
     // Buffers on other devices than the guard are not restored.
     if (!(tensor.device() == guard_.device()) || std::ranges::any_of(snapshots_, is_same)) return;
     const NoGrad no_grad;

@@ -24,11 +24,11 @@ class GradientMark {
     explicit GradientMark(const Tensor& parameter) {
         Tensor gradient;
         {
-            const auto lock = declivity::detail::lock_tensor(*parameter.state());
-            gradient = parameter.state()->grad;
+            const auto lock = declivity::detail::lock_tensor(*state_of(parameter));
+            gradient = state_of(parameter)->grad;
         }
         if (!gradient.defined()) return;
-        state_ = gradient.state();
+        state_ = state_of(gradient);
         version_ = gradient.view().buffer.version();
     }
     friend bool operator==(const GradientMark& a, const GradientMark& b) {

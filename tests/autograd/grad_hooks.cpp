@@ -17,6 +17,8 @@
 #include <tests/support/launches.hpp>
 #include <tests/support/values.hpp>
 
+#include "tensor/access.hpp"
+
 using namespace declivity;
 using namespace declivity::test;
 
@@ -112,7 +114,7 @@ TEST_CASE("leaf hooks: see the accumulated grad; not called by grad(); called ag
     Tensor w = leaf(1);
     std::vector<Values> hook_gradients;
     const int number = w.register_post_accumulate_grad_hook([&](Tensor& leaf_tensor) {
-        CHECK(leaf_tensor.state() == w.state());
+        CHECK(state_of(leaf_tensor) == state_of(w));
         CHECK_FALSE(grad_enabled());
         hook_gradients.push_back(values(leaf_tensor.grad()));
     });

@@ -19,6 +19,7 @@
 
 #include "autograd/graph.hpp"
 #include "ops/engine/expression.hpp"
+#include "tensor/access.hpp"
 
 using namespace declivity;
 using namespace declivity::test;
@@ -195,7 +196,7 @@ TEST_CASE("elementwise gradients: a saved result appears in the graph once") {
     {
         const Tensor x = tensor({0.5, -1.25}, {2}).set_requires_grad();
         const Tensor y = tanh(x);
-        node = y.state()->node;
+        node = state_of(y)->node;
         const Tensor first = grad({sum(y)}, {x}, {.create_graph = true})[0];
         const auto second = grad({sum(first)}, {y}, {.retain_graph = true});
         std::vector<double> expected;  // of 1 - y^2 for y

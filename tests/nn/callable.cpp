@@ -20,6 +20,8 @@
 
 #include <tests/support/values.hpp>
 
+#include "tensor/access.hpp"
+
 using namespace declivity;
 using namespace declivity::test;
 
@@ -115,7 +117,7 @@ TEST_CASE("modules: a moved argument is released before the call ends") {
         std::weak_ptr<const void> input_state;
         bool released = false;
         Tensor forward(Tensor x) override {
-            input_state = x.state();
+            input_state = state_of(x);
             Tensor y = relu(std::move(x));
             released = input_state.expired();
             return y;
@@ -198,7 +200,7 @@ TEST_CASE("hooks: see arguments and results, and may replace them") {
     });
     const int second = cell.register_forward_hook([&](auto&, const auto& arguments, auto& result) {
         order.push_back("post");
-        CHECK(std::get<1>(arguments).level.state() == plus.state());
+        CHECK(state_of(std::get<1>(arguments).level) == state_of(plus));
         result.first = result.first * 3;
     });
     const int third = cell.register_forward_hook([&](auto&, const auto&, auto& result) {

@@ -12,6 +12,7 @@
 
 #include <tests/support/values.hpp>
 #include "tests/support/devices.hpp"
+#include "tensor/access.hpp"
 
 using namespace declivity;
 
@@ -52,8 +53,8 @@ TEST_CASE("module: a moved module keeps its parameters, and its members refer to
     Block block;
     const Tensor weight = block.conv.weight();
     Block moved(std::move(block));
-    CHECK(moved.named_parameters()[1].tensor.state() == weight.state());
-    CHECK(moved.conv.weight().state() == weight.state());
+    CHECK(state_of(moved.named_parameters()[1].tensor) == state_of(weight));
+    CHECK(state_of(moved.conv.weight()) == state_of(weight));
     CHECK(moved(uniform({1, 2, 4, 4})).shape() == Shape{1, 3, 4, 4});
 }
 

@@ -16,6 +16,8 @@
 
 #include <tests/support/values.hpp>
 
+#include "tensor/access.hpp"
+
 using namespace declivity;
 using namespace declivity::test;
 
@@ -78,7 +80,7 @@ TEST_CASE("children built in place: in a Sequential") {
     CHECK(scale.self == &scale);
     CHECK(model.children()[1].second == &scale);
     CHECK(model.named_parameters().back().name == "2.weight");
-    CHECK(model.named_parameters().back().tensor.state() == last.weight().state());
+    CHECK(state_of(model.named_parameters().back().tensor) == state_of(last.weight()));
     CHECK(model(random_tensor({7, 5}, 1)).shape() == Shape{7, 2});
     nn::Sequential moved(std::move(model));  // its children stay where they are
     CHECK(moved(random_tensor({7, 5}, 1)).shape() == Shape{7, 2});
@@ -133,10 +135,10 @@ TEST_CASE("moved-from module: calls report it") {
 
     // Also without children; an empty Sequential that was never moved returns x.
     nn::Sequential empty;
-    CHECK(empty(x).state() == x.state());
+    CHECK(state_of(empty(x)) == state_of(x));
     CHECK(empty.parameters().empty());
     nn::Sequential other(std::move(empty));
-    CHECK(other(x).state() == x.state());
+    CHECK(state_of(other(x)) == state_of(x));
     CHECK_THROWS_WITH_AS((void)empty(x), message, ValueError);
 
     // So do layers; a moved-from layer continues to report it.

@@ -22,6 +22,7 @@
 #include <tests/support/values.hpp>
 #include "tests/support/devices.hpp"
 #include "tests/support/temp_folder.hpp"
+#include "tensor/access.hpp"
 
 using namespace declivity;
 using namespace declivity::test;
@@ -79,8 +80,8 @@ TEST_CASE("parametrizations: a module computes with a function of the original")
     CHECK(&registered == mixed_layer.children()[0].second->children()[0].second->children()[0].second);
     CHECK(names(mixed_layer.named_parameters()) == Names{"scale", "plain", "parametrizations.w.original"});
     CHECK(names(mixed_layer.state_dict()) == names(mixed_layer.named_parameters()));
-    CHECK(mixed_layer.named_parameters()[2].tensor.state() ==
-          w.state());  // the same tensor, so that optimizers remain valid
+    CHECK(state_of(mixed_layer.named_parameters()[2].tensor) ==
+          state_of(w));  // the same tensor, so that optimizers remain valid
     CHECK(values(w) == before);
     CHECK(difference(mixed_layer(x), values(matmul(x, symmetric(w)) * 0.5 + 0.5), {1e-6, 1e-6}) == "");
     CHECK(values(mixed_layer.w.value()) == values(symmetric(w)));
@@ -99,7 +100,7 @@ TEST_CASE("parametrizations: a module computes with a function of the original")
     nn::remove_parametrizations(mixed_layer, "w");
     CHECK(names(mixed_layer.named_parameters()) == Names{"w", "scale", "plain"});
     CHECK(values(mixed_layer.w) == value);
-    CHECK(Tensor(mixed_layer.w).state() == w.state());
+    CHECK(state_of(Tensor(mixed_layer.w)) == state_of(w));
     CHECK(w.requires_grad());
     CHECK(w.is_leaf());
     CHECK_FALSE(nn::is_parametrized(mixed_layer));
@@ -131,7 +132,7 @@ TEST_CASE("parametrizations: several in a row, one with parameters, one with a r
                      {std::log(weight[0]), std::log(weight[1]), std::log(weight[2]), std::log(weight[3]),
                       std::log(weight[4]), std::log(weight[5])},
                      {1e-6, 1e-5}) == "");
-    CHECK(positive.named_parameters()[1].tensor.state() == handle.state());
+    CHECK(state_of(positive.named_parameters()[1].tensor) == state_of(handle));
     nn::register_parametrization(positive, "bias", Scaled());
     CHECK(names(positive.state_dict()) == Names{"parametrizations.weight.original", "parametrizations.bias.original",
                                                 "parametrizations.bias.0.factor"});
@@ -262,7 +263,7 @@ TEST_CASE("weight norm: g v / |v|, with a norm for each index of an axis") {
         CHECK(difference(layer(x), before, {1e-6, 1e-6}) == "");
         Tensor g = layer.named_parameters()[1].tensor;
         const Tensor v = layer.named_parameters()[2].tensor;
-        CHECK(v.state() == handle.state());
+        CHECK(state_of(v) == state_of(handle));
         CHECK(g.shape() == (dim < 0 ? Shape{} : dim == 0 ? Shape{3, 1} : Shape{1, 5}));
         CHECK(difference(g, norms(weight, 3, 5, dim), {1e-6, 1e-6}) == "");
         {
@@ -280,7 +281,7 @@ TEST_CASE("weight norm: g v / |v|, with a norm for each index of an axis") {
         }
         nn::remove_parametrizations(layer, "weight");
         CHECK(difference(layer(x), tripled, {1e-5, 1e-5}) == "");
-        CHECK(layer.weight().state() == handle.state());
+        CHECK(state_of(layer.weight()) == state_of(handle));
     }
 }
 
@@ -427,7 +428,7 @@ TEST_CASE("parametrizations: state dicts, types, moves and optimizers") {
         Tensor forward(Tensor in) override { return matmul(in, w); }
     } second(first.weight());
     nn::register_parametrization(first, "weight", Symmetric());
-    CHECK(Tensor(second.w).state() == first.named_parameters()[1].tensor.state());
+    CHECK(state_of(Tensor(second.w)) == state_of(first.named_parameters()[1].tensor));
 }
 
 TEST_CASE("parametrizations: a summary counts the layer once, and observers do not see them") {

@@ -13,6 +13,8 @@
 
 #include <tests/support/values.hpp>
 
+#include "tensor/access.hpp"
+
 using namespace declivity;
 using namespace declivity::test;
 
@@ -48,7 +50,7 @@ TEST_CASE("replicas: weights, buffers, modes and ties of the model, on each devi
         CHECK(difference(replica(x.to(devices[i])), expected, {1e-5, 1e-5}) == "");
         CHECK(replica.training());
         CHECK_FALSE(replica.drop.training());
-        CHECK(Tensor(replica.decoder).state() == replica.encoder.weight().state());
+        CHECK(state_of(Tensor(replica.decoder)) == state_of(replica.encoder.weight()));
         CHECK(replica.parameters().size() == model.parameters().size());
         CHECK_FALSE(replica.norm.parameters()[0].requires_grad());
         CHECK(replica.norm.parameters()[1].requires_grad());

@@ -14,6 +14,9 @@
 #include <tests/support/paths.hpp>
 #include <tests/support/values.hpp>
 
+#include "ops/engine/pending_access.hpp"
+#include "runtime/derived_cache.hpp"
+
 using namespace declivity;
 
 namespace {
@@ -51,84 +54,84 @@ void put(Bytes& bytes_out, std::size_t at, const Bytes& bytes) {
 
 TEST_CASE("buffer: derived values are dropped when the contents are written or freed") {
     const auto value = std::make_shared<const int>(7);
-    const DerivedKey a{.offset = 0, .bytes = 16, .kind = "a"}, b{.offset = 0, .bytes = 16, .kind = "b"};
+    const detail::DerivedKey a{.offset = 0, .bytes = 16, .kind = "a"}, b{.offset = 0, .bytes = 16, .kind = "b"};
     {
         const Buffer buffer(test::device(), 16), alias = buffer;
-        CHECK(buffer.derived(a) == nullptr);
+        CHECK(detail::find_derived(buffer, a) == nullptr);
         const std::uint64_t contents = buffer.contents();
-        buffer.cache_derived(a, value, 100, contents);
-        CHECK(alias.derived(a) == value);
-        CHECK(buffer.derived(b) == nullptr);
+        detail::cache_derived(buffer, a, value, 100, contents);
+        CHECK(detail::find_derived(alias, a) == value);
+        CHECK(detail::find_derived(buffer, b) == nullptr);
         alias.bump_version();
-        CHECK(buffer.derived(a) == nullptr);
+        CHECK(detail::find_derived(buffer, a) == nullptr);
         CHECK(value.use_count() == 1);
-        buffer.cache_derived(a, value, 100, contents);  // derived before the write
-        CHECK(buffer.derived(a) == nullptr);
+        detail::cache_derived(buffer, a, value, 100, contents);  // derived before the write
+        CHECK(detail::find_derived(buffer, a) == nullptr);
         CHECK(value.use_count() == 1);
-        buffer.cache_derived(a, value, 100, buffer.contents());
+        detail::cache_derived(buffer, a, value, 100, buffer.contents());
         CHECK(value.use_count() == 2);
     }
     CHECK(value.use_count() == 1);
-    CHECK(Buffer().derived(a) == nullptr);
+    CHECK(detail::find_derived(Buffer(), a) == nullptr);
 }
 
 TEST_CASE("buffer: a value derived by another thread during a write is not used after the write") {
     const Buffer buffer(test::device(), 16);
     const auto value = std::make_shared<const int>(7);
-    const DerivedKey key{.offset = 0, .bytes = 16, .kind = "a"};
+    const detail::DerivedKey key{.offset = 0, .bytes = 16, .kind = "a"};
     {
         const BufferWrite write(buffer);
-        buffer.cache_derived(key, value, 4, buffer.contents());  // from the elements before the write
-        CHECK(buffer.derived(key) == value);
+        detail::cache_derived(buffer, key, value, 4, buffer.contents());  // from the elements before the write
+        CHECK(detail::find_derived(buffer, key) == value);
     }
-    CHECK(buffer.derived(key) == nullptr);
+    CHECK(detail::find_derived(buffer, key) == nullptr);
     std::uint64_t contents = 0;
     {
         const BufferWrite write(buffer);
         contents = buffer.contents();
     }
-    buffer.cache_derived(key, value, 4, contents);  // one that is ready only then
-    CHECK(buffer.derived(key) == nullptr);
+    detail::cache_derived(buffer, key, value, 4, contents);  // one that is ready only then
+    CHECK(detail::find_derived(buffer, key) == nullptr);
     CHECK(value.use_count() == 1);
 }
 
 TEST_CASE("buffer: one derived value per part of a buffer is cached, within the device's limit") {
     const Device device = test::fresh_device();
     const Buffer first(device, 64), second(device, 64);
-    const auto key = [](std::uint64_t offset, const char* kind) { return DerivedKey{offset, 32, kind}; };
+    const auto key = [](std::uint64_t offset, const char* kind) { return detail::DerivedKey{offset, 32, kind}; };
     const auto value = std::make_shared<const int>(7);
     device.set_packed_weights_limit(1000);
     CHECK(device.packed_weights_limit() == 1000);
-    CHECK(!first.accepts_derived(key(0, "a"), 400, 1));
-    CHECK(first.accepts_derived(key(0, "a"), 400, 1));  // at the second request
-    first.cache_derived(key(0, "a"), value, 400, first.contents());
+    CHECK(!detail::accepts_derived(first, key(0, "a"), 400, 1));
+    CHECK(detail::accepts_derived(first, key(0, "a"), 400, 1));  // at the second request
+    detail::cache_derived(first, key(0, "a"), value, 400, first.contents());
     CHECK(device.memory().packed_weights == 400);
-    CHECK(first.accepts_derived(key(0, "a"), 400));
-    CHECK(!first.accepts_derived(key(0, "b"), 400));  // another layout of the same part
-    CHECK(first.derived(key(0, "a")) == value);
-    CHECK(first.accepts_derived(key(32, "b"), 400));  // another part
-    first.cache_derived(key(32, "b"), value, 400, first.contents());
+    CHECK(detail::accepts_derived(first, key(0, "a"), 400));
+    CHECK(!detail::accepts_derived(first, key(0, "b"), 400));  // another layout of the same part
+    CHECK(detail::find_derived(first, key(0, "a")) == value);
+    CHECK(detail::accepts_derived(first, key(32, "b"), 400));  // another part
+    detail::cache_derived(first, key(32, "b"), value, 400, first.contents());
     CHECK(device.memory().packed_weights == 800);
-    CHECK(!second.accepts_derived(key(0, "a"), 400));  // limit exceeded
-    second.cache_derived(key(0, "a"), value, 400, second.contents());
-    CHECK(second.derived(key(0, "a")) == nullptr);
+    CHECK(!detail::accepts_derived(second, key(0, "a"), 400));  // limit exceeded
+    detail::cache_derived(second, key(0, "a"), value, 400, second.contents());
+    CHECK(detail::find_derived(second, key(0, "a")) == nullptr);
     // A value that is requested repeatedly replaces an unused one.
     int rejected = 0;
-    while (!first.accepts_derived(key(0, "b"), 300)) REQUIRE(++rejected < 100);
+    while (!detail::accepts_derived(first, key(0, "b"), 300)) REQUIRE(++rejected < 100);
     CHECK(rejected > 1);
-    first.cache_derived(key(0, "b"), value, 300, first.contents());
-    CHECK(first.derived(key(0, "a")) == nullptr);
-    CHECK(first.derived(key(0, "b")) == value);
+    detail::cache_derived(first, key(0, "b"), value, 300, first.contents());
+    CHECK(detail::find_derived(first, key(0, "a")) == nullptr);
+    CHECK(detail::find_derived(first, key(0, "b")) == value);
     CHECK(device.memory().packed_weights == 700);
     // The most recently used one is kept.
     device.set_packed_weights_limit(400);
     CHECK(device.memory().packed_weights == 300);
-    CHECK(first.derived(key(0, "b")) == value);
+    CHECK(detail::find_derived(first, key(0, "b")) == value);
     device.release_cached_memory();
     CHECK(device.memory().packed_weights == 0);
     CHECK(value.use_count() == 1);
     device.set_packed_weights_limit(0);
-    CHECK(!first.accepts_derived(key(0, "a"), 1));
+    CHECK(!detail::accepts_derived(first, key(0, "a"), 1));
 }
 
 TEST_CASE("buffer: values unused for long are evicted first, and all are freed before memory runs out") {
@@ -136,17 +139,17 @@ TEST_CASE("buffer: values unused for long are evicted first, and all are freed b
     const Device device = test::fresh_device();
     CHECK(device.packed_weights_limit() == 16 << 20);
     const Buffer first(device, 64), second(device, 64);
-    const DerivedKey key{0, 64, "a"};
+    const detail::DerivedKey key{0, 64, "a"};
     const auto big = [&] { return std::make_shared<const Buffer>(device, 12 << 20); };
-    first.cache_derived(key, big(), 12 << 20, first.contents());
-    CHECK(!second.accepts_derived(key, 12 << 20));
+    detail::cache_derived(first, key, big(), 12 << 20, first.contents());
+    CHECK(!detail::accepts_derived(second, key, 12 << 20));
     int rejected = 0;
-    while (!second.accepts_derived(key, 12 << 20)) REQUIRE(++rejected < 100000);
-    CHECK(first.derived(key) == nullptr);
-    second.cache_derived(key, big(), 12 << 20, second.contents());
+    while (!detail::accepts_derived(second, key, 12 << 20)) REQUIRE(++rejected < 100000);
+    CHECK(detail::find_derived(first, key) == nullptr);
+    detail::cache_derived(second, key, big(), 12 << 20, second.contents());
     const std::uint64_t before = device.memory().in_use;
     const Buffer larger(device, 32 << 20), smaller(device, 24 << 20);
-    CHECK(second.derived(key) == nullptr);
+    CHECK(detail::find_derived(second, key) == nullptr);
     CHECK(device.memory().in_use == before + (56 << 20) - (12 << 20));
 }
 
@@ -403,27 +406,27 @@ TEST_CASE("buffer: is_unshared detects whether a write is visible to others") {
     };
     const Device device = test::device();
     Buffer buffer(device, 100);
-    CHECK(buffer.is_unshared(1, nullptr));
+    CHECK(ops::is_unshared(buffer, 1, nullptr));
     {
         const Buffer other = buffer;
-        CHECK_FALSE(buffer.is_unshared(1, nullptr));
-        CHECK(buffer.is_unshared(2, nullptr));
+        CHECK_FALSE(ops::is_unshared(buffer, 1, nullptr));
+        CHECK(ops::is_unshared(buffer, 2, nullptr));
     }
     auto reader = std::make_shared<Reader>();
-    buffer.add_reader(reader);
-    CHECK_FALSE(buffer.is_unshared(1, nullptr));
-    CHECK(buffer.is_unshared(1, reader.get()));
+    ops::add_reader(buffer, reader);
+    CHECK_FALSE(ops::is_unshared(buffer, 1, nullptr));
+    CHECK(ops::is_unshared(buffer, 1, reader.get()));
     reader->launch();
-    CHECK(buffer.is_unshared(1, nullptr));
+    CHECK(ops::is_unshared(buffer, 1, nullptr));
     reader = std::make_shared<Reader>();
-    buffer.add_reader(reader);
-    CHECK_FALSE(buffer.is_unshared(1, nullptr));
+    ops::add_reader(buffer, reader);
+    CHECK_FALSE(ops::is_unshared(buffer, 1, nullptr));
     reader = nullptr;
-    CHECK(buffer.is_unshared(1, nullptr));
-    CHECK_FALSE(Buffer().is_unshared(0, nullptr));
+    CHECK(ops::is_unshared(buffer, 1, nullptr));
+    CHECK_FALSE(ops::is_unshared(Buffer(), 0, nullptr));
     const auto raw = interop::raw(buffer);
-    CHECK_FALSE(
-        interop::wrap(device, raw.memory, raw.offset, 100).is_unshared(1, nullptr));  // unknown for external memory
-    CHECK_FALSE(
-        Buffer(device, 100, BufferUse::transfer).is_unshared(1, nullptr));  // the transfer queue may be writing it
+    CHECK_FALSE(ops::is_unshared(interop::wrap(device, raw.memory, raw.offset, 100), 1,
+                                 nullptr));  // unknown for external memory
+    CHECK_FALSE(ops::is_unshared(Buffer(device, 100, BufferUse::transfer), 1,
+                                 nullptr));  // the transfer queue may be writing it
 }

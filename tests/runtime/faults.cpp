@@ -160,7 +160,7 @@ TEST_CASE("faults: each call while a kernel is compiled, stored on disk, and loa
                 if (on_disk && number % 2 == 0) std::filesystem::remove_all(folder.path());
                 const test::OpenClHandles before = test::opencl_handles();
                 const Device device = test::fresh_device();
-                device.state().programs.binaries().set_kind(detail::BinarySource::Kind::at_hand);
+                state_of(device).programs.binaries().set_kind(detail::BinarySource::Kind::at_hand);
                 std::string failed_function;
                 {
                     const OpenClFault fault(number);

@@ -15,6 +15,8 @@
 #include <tests/support/threads.hpp>
 #include <tests/support/values.hpp>
 
+#include "runtime/access.hpp"
+
 using namespace declivity;
 using test::TempFolder;
 
@@ -122,8 +124,8 @@ TEST_CASE("launch: a kernel is compiled once per file and defines") {
     const Device device = test::device();
     const Kernel a(device, {kFile, "scale"}), b(device, {kFile, "scale"}),
         c(device, {kFile, "scale", {{"ADDED", "1.0f"}}});
-    CHECK(&a.state() == &b.state());
-    CHECK(&a.state() != &c.state());
+    CHECK(&state_of(a) == &state_of(b));
+    CHECK(&state_of(a) != &state_of(c));
 }
 
 TEST_CASE("launch: a build that fails shows file, device, status, defines and log") {

@@ -40,7 +40,7 @@ const std::string kFile = (test::source_folder() / "runtime/kernels.cl").string(
 /// Compiles and runs a kernel on a device that has not compiled anything yet; returns whether its results are correct.
 bool scales(const std::string& added = "0.25f") {
     const Device device = test::fresh_device();
-    device.state().programs.binaries().set_kind(BinarySource::Kind::at_hand);
+    state_of(device).programs.binaries().set_kind(BinarySource::Kind::at_hand);
     const std::vector<float> in{1, 2, 3};
     std::vector<float> out(3);
     const Buffer x(device, 12), y(device, 12);

@@ -241,7 +241,7 @@ TEST_CASE("trace: commands are between their call and the end of the wait, in ho
 }
 
 TEST_CASE("trace: a device clock with another origin and a faster rate is followed") {
-    detail::DeviceClock clock(test::device().state().context.device, test::device().info().version);
+    detail::DeviceClock clock(state_of(test::device()).context.device, test::device().info().version);
     CHECK(clock.to_host(12345) == 12345);  // nothing is known yet
     constexpr std::int64_t kEpoch = 700'000'000'000;
     const auto device_time = [](std::int64_t host) {
@@ -263,7 +263,7 @@ TEST_CASE("trace: a device clock with another origin and a faster rate is follow
 TEST_CASE("trace: a device timer is used if the events agree with it") {
     constexpr std::int64_t kClockOffset = 5'000'000'000;
     const auto device_time = [](std::int64_t host) { return static_cast<std::uint64_t>(host + kClockOffset); };
-    detail::DeviceClock clock(test::device().state().context.device, test::device().info().version), other = clock;
+    detail::DeviceClock clock(state_of(test::device()).context.device, test::device().info().version), other = clock;
     for (std::int64_t host = 1'000'000'000; host < 10'000'000'000; host += 500'000'000)
         for (auto* item : {&clock, &other}) {
             item->told(device_time(host) + static_cast<std::uint64_t>(host / 1000), host - 100,

@@ -16,6 +16,8 @@
 #include <tests/support/devices.hpp>
 #include <tests/support/values.hpp>
 
+#include "tensor/access.hpp"
+
 using namespace declivity;
 using namespace declivity::test;
 
@@ -55,7 +57,7 @@ struct CallRecorder final : CallObserver {
 };
 
 bool among(const Tensor& tensor, const std::vector<Tensor>& all) {
-    return std::ranges::any_of(all, [&](const Tensor& item) { return item.state() == tensor.state(); });
+    return std::ranges::any_of(all, [&](const Tensor& item) { return state_of(item) == state_of(tensor); });
 }
 
 }  // namespace

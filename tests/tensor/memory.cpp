@@ -100,7 +100,7 @@ TEST_CASE("memory: with frozen weights conv2d, linear and matmul save no input, 
             Tensor y;
             {
                 const Tensor x = leaf * 2.0;
-                memory = x.view().buffer.weak();
+                memory = weak_of(x.view().buffer);
                 y = test_case.function(x, weight);
                 (void)y.view();
             }

@@ -67,7 +67,6 @@ TEST_CASE("deprecated names: runtime and operators") {
     const std::uint64_t version = buffer.version();
     buffer.mark_written();
     CHECK(buffer.version() == version + 1);
-    CHECK(buffer.only_for(1, nullptr) == buffer.is_unshared(1, nullptr));
     CHECK(is_recording() == is_capturing());
     const std::vector<float> floats = {1, 2, 3};
     const Buffer to(device, 12, BufferUse::transfer);

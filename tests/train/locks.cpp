@@ -343,7 +343,7 @@ TEST_CASE("downloads: long ones use the transfer queue, and the compute queue co
     UserEvent event(device);
     std::vector<float> to(before.size());
     const ops::View& view = large.view();
-    event.block(device.state().queues.transfer());  // its commands do not start
+    event.block(state_of(device).queues.transfer());  // its commands do not start
     const Event read = download(view.buffer, 0, std::as_writable_bytes(std::span(to)));
     CHECK_FALSE(read.done());
     // Later work completes, and short reads are not blocked.

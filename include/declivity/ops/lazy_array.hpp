@@ -33,11 +33,9 @@ class DECLIVITY_API LazyArray {
     /// The elements; evaluates them first, into memory of their own.
     [[nodiscard]] const View& view() const;
 
-    /// For the engine.
-    explicit LazyArray(std::shared_ptr<LazyArrayState> state) : state_(std::move(state)) {}
-    [[nodiscard]] const std::shared_ptr<LazyArrayState>& state() const noexcept { return state_; }
-
   private:
+    friend struct declivity::detail::StateAccess;
+    explicit LazyArray(std::shared_ptr<LazyArrayState> state) : state_(std::move(state)) {}
     std::shared_ptr<LazyArrayState> state_;
 };
 

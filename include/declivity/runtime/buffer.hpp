@@ -23,24 +23,6 @@ struct Block;
 /// because they run in order; a block written by the transfer queue must wait for those readers.
 enum class BufferUse : std::uint8_t { compute, transfer };
 
-/// A deferred launch of a higher layer that reads or writes a block and is not enqueued yet.
-class DECLIVITY_API PendingLaunch {
-  public:
-    PendingLaunch() = default;
-    PendingLaunch(const PendingLaunch&) = delete;
-    PendingLaunch& operator=(const PendingLaunch&) = delete;
-    virtual ~PendingLaunch() = default;
-    /// Enqueues the launch if it is still pending.
-    virtual void launch() = 0;
-    [[nodiscard]] virtual bool pending() const noexcept = 0;
-};
-
-/// Key of a derived value: the byte range of the buffer that it was computed from, and the name of the layout.
-struct DerivedKey {
-    std::uint64_t offset = 0, bytes = 0;  ///< of the byte range
-    std::string kind = {};                ///< includes everything else that the value depends on
-};
-
 /// A shared handle to a block of device memory; the last handle returns the block to the pool. Destruction is safe as
 /// soon as the last launch that uses the block is enqueued; no synchronisation is needed.
 class DECLIVITY_API Buffer {
@@ -50,11 +32,11 @@ class DECLIVITY_API Buffer {
     /// @throws OutOfMemory with the statistics of the pool
     Buffer(const Device& device, std::size_t bytes, BufferUse use = BufferUse::compute);
 
-    [[nodiscard]] explicit operator bool() const noexcept { return block_ != nullptr; }
+    [[nodiscard]] explicit operator bool() const noexcept { return state_ != nullptr; }
     [[nodiscard]] std::size_t size() const noexcept;
     [[nodiscard]] Device device() const;
     /// Number of handles that share the block.
-    [[nodiscard]] long use_count() const noexcept { return block_.use_count(); }
+    [[nodiscard]] long use_count() const noexcept { return state_.use_count(); }
 
     /// In-place version counter: number of bump_version() calls, for detecting stale cached values. Code that writes
     /// memory by its own kernel or copy, after it was read, must call bump_version().
@@ -70,46 +52,15 @@ class DECLIVITY_API Buffer {
     /// memory in between are invalidated. Not needed if bump_version() is called after the write. See BufferWrite.
     void write_enqueued() const noexcept;
 
-    /// A value derived from the contents by a higher layer, such as packed weights. Null if there is none.
-    [[nodiscard]] std::shared_ptr<const void> derived(const DerivedKey& key) const;
-    /// True if cache_derived() would store such a value: one exists already, or there is room within
-    /// Device::packed_weights_limit(). One value is cached per byte range. Wrapped foreign memory has no cache, since
-    /// it may be written without notice.
-    /// @param after_uses number of calls with unchanged contents before the result is true, so that no value is derived
-    /// for a single use
-    [[nodiscard]] bool accepts_derived(const DerivedKey& key, std::uint64_t bytes, int after_uses = 0) const;
-    /// Caches a value until the contents change, the memory is freed, or the memory is needed for an allocation.
-    /// @param made_from contents() before the value was derived; if it has changed since, nothing is cached
-    void cache_derived(const DerivedKey& key, std::shared_ptr<const void> value, std::uint64_t bytes,
-                       std::uint64_t made_from) const;
-
     /// Attributes the memory to a scope, see Device::memory_by_scope().
     void move_to_scope(const ScopePath& scope) const;
 
-    void add_reader(const std::weak_ptr<PendingLaunch>& reader) const;
-    /// Launches all pending readers. Must be called before writing in place.
-    void launch_readers() const;
-    /// True if an in-place write is unobservable except through `handles` handles: the memory belongs to the pool, has
-    /// no other handles, and no pending readers other than `reader`.
-    [[nodiscard]] bool is_unshared(long handles, const PendingLaunch* reader) const;
-    [[deprecated("Buffer::is_unshared")]] [[nodiscard]] bool only_for(long handles, const PendingLaunch* reader) const {
-        return is_unshared(handles, reader);
-    }
-
-    /// Adds a pending writer of memory that is already shared. It is launched before the elements are read or written,
-    /// and is kept alive until then. It must not own the memory: see weak().
-    void add_writer(std::shared_ptr<PendingLaunch> writer) const;
-    /// Launches all pending writers. Must be called before elements are read or written.
-    void launch_writers() const;
-    [[nodiscard]] std::weak_ptr<detail::Block> weak() const noexcept { return block_; }
-
-    explicit Buffer(std::shared_ptr<detail::Block> block) : block_(std::move(block)) {}
-    [[nodiscard]] detail::Block& block() const noexcept { return *block_; }
-
-    friend bool operator==(const Buffer& a, const Buffer& b) noexcept { return a.block_ == b.block_; }
+    friend bool operator==(const Buffer& a, const Buffer& b) noexcept { return a.state_ == b.state_; }
 
   private:
-    std::shared_ptr<detail::Block> block_;
+    friend struct detail::StateAccess;
+    explicit Buffer(std::shared_ptr<detail::Block> block) : state_(std::move(block)) {}
+    std::shared_ptr<detail::Block> state_;
 };
 
 /// Scope of an in-place write by this thread: calls bump_version() on construction and write_enqueued() on destruction.

@@ -69,9 +69,9 @@ class DECLIVITY_API CommandList {
     /// @throws ValueError if it is stale; DeviceError, OutOfMemory
     void replay() const;
 
-    explicit CommandList(std::shared_ptr<detail::CommandListState> state) : state_(std::move(state)) {}
-
   private:
+    friend struct detail::StateAccess;
+    explicit CommandList(std::shared_ptr<detail::CommandListState> state) : state_(std::move(state)) {}
     std::shared_ptr<detail::CommandListState> state_;
 };
 

@@ -14,7 +14,8 @@ namespace declivity {
 
 namespace detail {
 class DeviceState;
-}
+struct StateAccess;
+}  // namespace detail
 
 enum class DeviceType : std::uint8_t { cpu, gpu, accelerator, other };
 
@@ -99,11 +100,9 @@ class DECLIVITY_API Device {
 
     friend bool operator==(const Device& a, const Device& b) noexcept { return a.state_ == b.state_; }
 
-    /// For internal use.
-    explicit Device(detail::DeviceState* state) : state_(state) {}
-    [[nodiscard]] detail::DeviceState& state() const noexcept { return *state_; }
-
   private:
+    friend struct detail::StateAccess;
+    explicit Device(detail::DeviceState* state) : state_(state) {}
     detail::DeviceState* state_;
 };
 

@@ -22,10 +22,9 @@ class DECLIVITY_API Event {
     /// True if finished; polls without blocking.
     [[nodiscard]] bool done() const;
 
-    explicit Event(std::shared_ptr<detail::EventState> state) : state_(std::move(state)) {}
-    [[nodiscard]] detail::EventState& state() const noexcept { return *state_; }
-
   private:
+    friend struct detail::StateAccess;
+    explicit Event(std::shared_ptr<detail::EventState> state) : state_(std::move(state)) {}
     std::shared_ptr<detail::EventState> state_;
 };
 

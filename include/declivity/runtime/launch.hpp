@@ -66,9 +66,8 @@ class DECLIVITY_API Kernel {
     /// Maximum work-group size of this kernel on the device.
     [[nodiscard]] std::size_t max_work_group() const;
 
-    [[nodiscard]] detail::KernelState& state() const noexcept { return *state_; }
-
   private:
+    friend struct detail::StateAccess;
     std::shared_ptr<detail::KernelState> state_;
 };
 

@@ -209,11 +209,9 @@ class DECLIVITY_API Tensor {
     /// Shape, type, device and the values, abbreviated as NumPy does. Synchronises.
     [[nodiscard]] std::string str() const;
 
-    /// For layer 3 only.
-    explicit Tensor(std::shared_ptr<detail::TensorState> state) : state_(std::move(state)) {}
-    [[nodiscard]] const std::shared_ptr<detail::TensorState>& state() const noexcept { return state_; }
-
   private:
+    friend struct detail::StateAccess;
+    explicit Tensor(std::shared_ptr<detail::TensorState> state) : state_(std::move(state)) {}
     static Tensor from_bytes(std::string_view function, std::span<const std::byte> bytes, DType dtype,
                              const Shape& shape, const std::optional<Device>& device);
     [[nodiscard]] const Shape& shape_for(std::string_view function) const;

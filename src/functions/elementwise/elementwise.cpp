@@ -106,8 +106,8 @@ struct Rule {
     /// The saved input; a scalar combined with f16 or bf16 keeps its value, which a tensor of that type would round.
     [[nodiscard]] Tensor saved_input_exact(std::size_t input) const {
         const ops::LazyArray value = saved[input].value(info().name);
-        if (!value || !is_16bit_float(value.dtype()) || !value.state()->constant) return saved_input(input);
-        return Tensor(ops::make_lazy(Expression::constant(*value.state()->constant, compute_type(value.dtype())),
+        if (!value || !is_16bit_float(value.dtype()) || !state_of(value)->constant) return saved_input(input);
+        return Tensor(ops::make_lazy(Expression::constant(*state_of(value)->constant, compute_type(value.dtype())),
                                      value.device()));
     }
 
@@ -395,7 +395,7 @@ Tensor elementwise(Function function, std::span<const TensorOrScalar> inputs, st
     const Tensor out = attach_backward(row.name, operands.all(), result, std::move(rule),
                                        rules.decomposed ? RuleKind::differentiable : RuleKind::opaque);
     if (row.inputs == 1 && row.has_gradient)
-        out.state()->node->activation =
+        state_of(out)->node->activation =
             detail::Activation{.function = function, .parameters = {parameters.begin(), parameters.end()}};
     return call.result(out);
 }

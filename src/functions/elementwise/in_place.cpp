@@ -70,7 +70,7 @@ void write_result(std::string_view name, const Tensor& to, const Tensor& result,
 }
 
 void apply_in_place(ops::Function function, std::string_view name, const Tensor& to, const TensorOrScalar& operand) {
-    checked_state(to.state(), name);
+    checked_state(state_of(to), name);
     const std::array inputs{CallInput{"x", to},
                             operand.is_scalar() ? CallInput{} : CallInput{"other", operand.tensor()}};
     const std::array attributes{operand.is_scalar() ? CallAttribute{"other", operand.scalar()} : CallAttribute{}};

@@ -29,13 +29,13 @@ constexpr const char* kName = "operator[]=";
 /// With a graph: all handles of `base` get its value with `value` written to the region; in place if only they and its
 /// followers share the memory.
 void write_in_graph(const Tensor& base, Tensor value, const Region& region) {
-    detail::TensorState& state = *base.state();
+    detail::TensorState& state = *state_of(base);
     detail::release_followers(state);
     ops::LazyArray elements = std::exchange(state.value, {});
     try {
-        const Tensor previous(std::make_shared<detail::TensorState>());  // only its graph node
-        previous.state()->node = state.node;
-        previous.state()->output = state.output;
+        const Tensor previous = tensor_of(std::make_shared<detail::TensorState>());  // only its graph node
+        state_of(previous)->node = state.node;
+        state_of(previous)->output = state.output;
         Tensor result = detail::with_region(kName, previous, elements, std::move(value), region);
         state.value = elements;
         detail::replace_value(base, std::move(result));
@@ -48,9 +48,9 @@ void write_in_graph(const Tensor& base, Tensor value, const Region& region) {
 
 /// The right-hand side may be a follower of x (x[0] = x[1]); other views of it would have to change with it.
 void refuse_views_of(const Tensor& base, const Tensor& value) {
-    const auto& shares = base.state()->shares;
-    if (!any_requires_grad({base, value}) || base.state()->requires_grad || !shares ||
-        value.state()->shares != shares || detail::follows(*base.state(), value))
+    const auto& shares = state_of(base)->shares;
+    if (!any_requires_grad({base, value}) || state_of(base)->requires_grad || !shares ||
+        state_of(value)->shares != shares || detail::follows(*state_of(base), value))
         return;
     throw ValueError(
         fmt::format("{}: expected a right-hand side with memory of its own when grad mode is on, got one of shape "
@@ -79,7 +79,7 @@ TensorPart Tensor::part(std::span<const Index> indices) const {
 TensorPart::TensorPart(const Tensor& whole, std::shared_ptr<const Region> region)
     : Tensor(detail::part_of(whole, *region)), whole_(whole), region_(std::move(region)) {
     // If all of x is selected, the part is x itself.
-    if (state() != whole.state()) detail::follow(whole, *this, region_);
+    if (state_of(*this) != state_of(whole)) detail::follow(whole, *this, region_);
 }
 
 TensorPart TensorPart::operator[](const Index& index) const { return (*this)[{index}]; }
@@ -100,8 +100,8 @@ void TensorPart::write(const TensorOrScalar& value) {
         return;
     }
     Tensor source = value.is_scalar() ? full({}, value.scalar(), {part.dtype(), part.device()}) : value.tensor();
-    detail::checked_state(source.state(), kName);
-    if (source.state() == part.state()) return;
+    detail::checked_state(state_of(source), kName);
+    if (state_of(source) == state_of(part)) return;
     refuse_views_of(whole_, source);
     if (!(source.device() == part.device())) source = source.to(part.device());
     (void)ops::expanded(kName,
@@ -114,11 +114,11 @@ void TensorPart::write(const TensorOrScalar& value) {
     source = expand(source.to(part.dtype()), part.shape());
     if (detail::written_in_graph(whole_, kName, source)) {
         // Another part of x would lose its elements with x's followers.
-        if (!source.state()->requires_grad) {
-            const Tensor detached(std::make_shared<detail::TensorState>());
-            detached.state()->value = source.value();
-            detached.state()->node = source.state()->node;
-            detached.state()->output = source.state()->output;
+        if (!state_of(source)->requires_grad) {
+            const Tensor detached = tensor_of(std::make_shared<detail::TensorState>());
+            state_of(detached)->value = source.value();
+            state_of(detached)->node = state_of(source)->node;
+            state_of(detached)->output = state_of(source)->output;
             source = detached;
         }
         write_in_graph(whole_, std::move(source), *region_);

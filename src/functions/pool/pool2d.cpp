@@ -122,7 +122,7 @@ MaxPooled detail::max_pool_planes(const Tensor& x, const ops::Pool2dParameters& 
     if (detail::by_decomposition()) return {decomposed(decomposed_max, x, shape, parameters), Tensor(forward.indices)};
     if (!any_requires_grad({x})) return {Tensor(forward.out), Tensor(forward.indices)};
     // Differentiates through the activation for the maxima alone: they are fewer than the elements.
-    const auto& producer = x.state()->node;
+    const auto& producer = state_of(x)->node;
     const Saved maxima = producer && producer->activation ? Saved::result(forward.out) : Saved();
     const Tensor values = attach_backward(
         "max_pool2d", {x}, forward.out,

@@ -9,7 +9,7 @@
 namespace declivity::detail {
 
 void require_fits_type_of(std::string_view function, const Tensor& to, const TensorOrScalar& other) {
-    if (!other.is_scalar()) checked_state(other.tensor().state(), function);
+    if (!other.is_scalar()) checked_state(state_of(other.tensor()), function);
     const DType result = other.is_scalar() && !other.scalar().is_floating() && is_integer(to.dtype())
                              ? to.dtype()
                              : result_type(to, other);

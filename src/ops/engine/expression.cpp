@@ -144,7 +144,7 @@ Expression::Expression(const LazyArray& value)
     : node_(make_node([&](ExpressionNode& node) {
           node.dtype = value.dtype();
           node.shape = value.shape();
-          if (const std::optional<Scalar>& constant = value.state()->constant) {
+          if (const std::optional<Scalar>& constant = state_of(value)->constant) {
               node.kind = ExpressionNode::Kind::constant;
               node.value = *constant;
               return;

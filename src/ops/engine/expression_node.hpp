@@ -10,6 +10,7 @@
 #include <declivity/ops/lazy_array.hpp>
 
 #include "ops/support/inline_vector.hpp"
+#include "runtime/pending_access.hpp"
 #include "expression.hpp"
 
 namespace declivity::ops {

@@ -34,7 +34,7 @@ LazyArray placeholder_array(int placeholder_id, const Shape& shape, DType dtype,
     require_supported(device, dtype);
     auto state = std::make_shared<LazyArrayState>(device, dtype, shape);
     state->placeholder = placeholder_id;
-    return LazyArray(std::move(state));
+    return lazy_array_of(std::move(state));
 }
 
 [[noreturn]] void refuse(std::string_view name, std::string_view what) {
@@ -60,7 +60,7 @@ class Description {
         const Node& node = *expression.node();
         switch (node.kind) {
             case Node::Kind::value:
-                return of(*node.source.state());
+                return of(*state_of(node.source));
             case Node::Kind::constant:
                 return expression;
             case Node::Kind::apply:
@@ -110,7 +110,7 @@ const FormulaTrace* FormulaTrace::current() noexcept { return current_trace; }
 
 void FormulaTrace::require_own(const LazyArray& value) const {
     const bool own = !value.computed() && (value.shape().empty() || value.shape() == of_elements()) &&
-                     (value.state()->placeholder >= 0 || !value.state()->is_opaque());
+                     (state_of(value)->placeholder >= 0 || !state_of(value)->is_opaque());
     if (!own) refuse(name_, fmt::format("a tensor from outside, of shape {},", value.shape().str()));
 }
 

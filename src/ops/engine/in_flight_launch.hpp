@@ -35,7 +35,7 @@ class InFlightLaunch final : public LaunchLock::InFlight {
         if (batch_ != nullptr)
             for (const auto& item : *batch_) busy.push_back(item.get());
         if (expression_ != nullptr)
-            for_each_view(*expression_, [&](const View& view) { view.buffer.add_reader(kept_); });
+            for_each_view(*expression_, [&](const View& view) { add_reader(view.buffer, kept_); });
     }
 
     LazyArrayState* value_ = nullptr;

@@ -12,6 +12,7 @@
 #include <declivity/runtime/device.hpp>
 
 #include "runtime/blocking.hpp"
+#include "runtime/pending_access.hpp"
 
 namespace declivity::ops {
 

@@ -39,7 +39,7 @@ void LazyArrayState::computed_as(const View& result) {
     view = result;
     version = view.buffer.version();
     for (const auto& reader : readers)
-        if (!reader.expired()) view.buffer.add_reader(reader);
+        if (!reader.expired()) add_reader(view.buffer, reader);
     readers.clear();
     computed.store(true, std::memory_order_release);
     // Destroyed last: they may be the last references to other values.
@@ -68,10 +68,10 @@ void LazyArrayState::compute(const std::optional<View>& destination) {
     }
     InFlightLaunch in_flight(launching, *this);
     if (base) {
-        base.state()->compute();
+        state_of(base)->compute();
         View result = view;
-        result.buffer = base.state()->view.buffer;
-        result.offset += base.state()->view.offset;
+        result.buffer = state_of(base)->view.buffer;
+        result.offset += state_of(base)->view.offset;
         return computed_as(result);
     }
     if (operation) {
@@ -95,7 +95,7 @@ void LazyArrayState::compute(const std::optional<View>& destination) {
         // The pending values below are released, so that the remaining handles show whether an input is shared; writers
         // find this value as a reader instead.
         if (lowered.node() != expression.node())
-            for_each_view(lowered, [&](const View& input) { input.buffer.add_reader(weak_from_this()); });
+            for_each_view(lowered, [&](const View& input) { add_reader(input.buffer, weak_from_this()); });
         const Expression below = std::exchange(expression, lowered);
     }
     std::vector<AlsoStored> also;
@@ -147,9 +147,9 @@ bool launch_chain(const LazyArray& value, const std::function<bool(const Express
     const std::scoped_lock lock(launching);
     const Expression chain(value);
     compute_older(chain);
-    if (value.computed() || value.state()->is_opaque() || Lowering(launching).above_operation(chain)) return false;
+    if (value.computed() || state_of(value)->is_opaque() || Lowering(launching).above_operation(chain)) return false;
     const Expression lowered = Lowering(launching).run(chain, nullptr);
-    InFlightLaunch in_flight(launching, *value.state());
+    InFlightLaunch in_flight(launching, *state_of(value));
     in_flight.will_read(&lowered);
     return lowered.node()->kind != ExpressionNode::Kind::view && launch(lowered);
 }
@@ -200,7 +200,7 @@ LazyArray::LazyArray(const View& view)
 
 LazyArray make_lazy(const Expression& expression, const Device& device) {
     const auto state = std::make_shared<LazyArrayState>(device, expression.dtype(), expression.shape());
-    LazyArray value(state);
+    LazyArray value = lazy_array_of(state);
     declivity::detail::refuse_after_fork("an elementwise function");
     // Without pending inputs no shared state is accessed, so no lock is needed.
     std::unique_lock lock(launch_lock(device), std::defer_lock);
@@ -215,18 +215,18 @@ LazyArray make_lazy(const Expression& expression, const Device& device) {
     state->expression = expression;
     state->measure = expression_measure;
     if (expression.node()->kind == ExpressionNode::Kind::constant) state->constant = expression.node()->value;
-    for_each_view(expression, [](const View& view) { view.buffer.launch_writers(); });
+    for_each_view(expression, [](const View& view) { launch_writers(view.buffer); });
     if (computes && (!fuses() || !fits(expression_measure))) {
         state->compute();
         return value;
     }
     if (Capture* const capture = Capture::current()) capture->launch_at_end(state);
-    for_each_view(expression, [&](const View& view) { view.buffer.add_reader(state); });
+    for_each_view(expression, [&](const View& view) { add_reader(view.buffer, state); });
     for_each_value(expression, [&](LazyArrayState& leaf) {
         if (leaf.computed.load(std::memory_order_acquire)) return;
         // The memory that may be written is that of the base.
-        LazyArrayState& owner = leaf.base ? *leaf.base.state() : leaf;
-        if (owner.computed.load(std::memory_order_acquire)) owner.view.buffer.add_reader(state);
+        LazyArrayState& owner = leaf.base ? *state_of(leaf.base) : leaf;
+        if (owner.computed.load(std::memory_order_acquire)) add_reader(owner.view.buffer, state);
         else owner.readers.push_back(state);
     });
     return value;
@@ -243,9 +243,9 @@ View layout_of(const LazyArrayState& state) {
 
 LazyArray with_layout(const LazyArray& base, const View& layout) {
     auto created = std::make_shared<LazyArrayState>(base.device(), layout.dtype, layout.shape);
-    created->base = base.state()->base ? base.state()->base : base;
+    created->base = state_of(base)->base ? state_of(base)->base : base;
     created->view = layout;
-    return LazyArray(std::move(created));
+    return lazy_array_of(std::move(created));
 }
 
 }  // namespace
@@ -255,7 +255,7 @@ LazyArray view_of(const LazyArray& x, const std::function<View(const View&)>& ch
     if (x.computed()) return change(x.view());
     declivity::detail::refuse_after_fork("a pending value");
     const std::scoped_lock lock(launch_lock(x.device()));
-    return x.computed() ? LazyArray(change(x.view())) : with_layout(x, change(layout_of(*x.state())));
+    return x.computed() ? LazyArray(change(x.view())) : with_layout(x, change(layout_of(*state_of(x))));
 }
 
 LazyArray reshaped(const LazyArray& x, const Shape& shape) {
@@ -264,7 +264,7 @@ LazyArray reshaped(const LazyArray& x, const Shape& shape) {
         declivity::detail::refuse_after_fork("a pending value");
         const std::scoped_lock lock(launch_lock(x.device()));
         if (!x.computed())
-            if (const View layout = layout_of(*x.state()); layout.dense())
+            if (const View layout = layout_of(*state_of(x)); layout.dense())
                 return with_layout(x, reshaped(layout, shape));
     }
     return reshaped(dense_copy_if_needed(x.view()), shape);
@@ -279,30 +279,30 @@ bool is_batched(const LazyArray& value) {
     if (value.computed()) return false;
     declivity::detail::refuse_after_fork("a pending value");
     const std::scoped_lock lock(launch_lock(value.device()));
-    return value.state()->operation && value.state()->operation->is_batched();
+    return state_of(value)->operation && state_of(value)->operation->is_batched();
 }
 
 const View& LazyArray::view() const {
     state_->compute();
-    state_->view.buffer.launch_writers();
+    launch_writers(state_->view.buffer);
     return state_->view;
 }
 
-std::uint64_t capture_of(const LazyArray& value) { return value.state()->capture; }
+std::uint64_t capture_of(const LazyArray& value) { return state_of(value)->capture; }
 
 std::uint64_t first_version(const LazyArray& value) {
-    value.state()->compute();
-    return value.state()->version;
+    state_of(value)->compute();
+    return state_of(value)->version;
 }
 
 void evaluate_into(std::string_view function, LazyArray value, const View& destination) {
     require_shape(function, "the value", value.shape(), destination.shape);
     require_alike(function, "the value", value.dtype(), value.device(), "the destination", destination.dtype,
                   destination.device());
-    destination.buffer.launch_writers();
-    destination.buffer.launch_readers();
+    launch_writers(destination.buffer);
+    launch_readers(destination.buffer);
     const BufferWrite write(destination.buffer);  // also if a following step fails
-    if (!is_shared(value)) value.state()->compute(destination);
+    if (!is_shared(value)) state_of(value)->compute(destination);
     copy(value.view(), destination);  // does nothing if the elements are there already
 }
 

@@ -6,13 +6,16 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <declivity/ops/lazy_array.hpp>
 #include <declivity/runtime/scope.hpp>
 
+#include "access.hpp"
 #include "expression_node.hpp"
 #include "runtime/capture.hpp"
+#include "pending_access.hpp"
 
 namespace declivity::ops {
 
@@ -81,7 +84,7 @@ template <class Visit>
 void for_each_value(const Expression& expression, Visit&& visit) {
     if (!expression) return;
     const ExpressionNode& node = *expression.node();
-    if (node.kind == ExpressionNode::Kind::value) visit(*node.source.state());
+    if (node.kind == ExpressionNode::Kind::value) visit(*state_of(node.source));
     for (const Expression& input : node.inputs) for_each_value(input, visit);
 }
 

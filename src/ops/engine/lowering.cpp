@@ -19,7 +19,7 @@ Measure measure(const Expression& expression) {
         case Kind::view:
             return {.inputs = 1};
         case Kind::value: {
-            const LazyArrayState& state = *node.source.state();
+            const LazyArrayState& state = *state_of(node.source);
             return state.computed.load(std::memory_order_acquire) || state.is_opaque() ? Measure{.inputs = 1}
                                                                                        : state.measure;
         }
@@ -111,19 +111,20 @@ void Lowering::meet(const Expression& leaf) {
     const Node* node = leaf.node().get();
     const auto known = std::ranges::find(leaves_, node, &Leaf::node);
     if (known != leaves_.end()) ++known->met;
-    else leaves_.push_back({node, node->source.state().get(), handles_to(leaf.node()), 1});
+    else leaves_.push_back({node, state_of(node->source).get(), handles_to(leaf.node()), 1});
 }
 
 /// Counts references, bottom up. @return whether an output of an operation is among them
 bool Lowering::gather(const Expression& expression) {
     if (!expression) return false;
     const Node& node = *expression.node();
-    if (node.kind == Kind::value && !node.source.computed() && node.source.state()->fuses_epilogue()) meet(expression);
+    if (node.kind == Kind::value && !node.source.computed() && state_of(node.source)->fuses_epilogue())
+        meet(expression);
     for (const auto& [seen, below] : seen_)
         if (seen == &node) return below;
     bool below = false;
     if (node.kind == Kind::value && !node.source.computed()) {
-        LazyArrayState& state = *node.source.state();
+        LazyArrayState& state = *state_of(node.source);
         wait_if_busy(state);
         if (Reference* known = find(&state)) {
             ++known->count;
@@ -171,7 +172,7 @@ Expression Lowering::lower(const Expression& expression) {
     for (const auto& [from, to] : nodes_)
         if (from == expression.node().get()) return to;
     const Node& node = *expression.node();
-    const Expression lowered = node.kind == Kind::value ? lower(*node.source.state()) : lower(expression, node);
+    const Expression lowered = node.kind == Kind::value ? lower(*state_of(node.source)) : lower(expression, node);
     nodes_.emplace_back(&node, lowered);
     return lowered;
 }
@@ -182,7 +183,7 @@ Expression Lowering::lower(const Expression& expression, const Node& node) {
     for (const Expression& input : node.inputs) {
         // Broadcasting would recompute small values repeatedly.
         const bool stretches = input && input.node()->kind == Kind::value && !(input.shape() == node.shape);
-        inputs.push_back(stretches ? computed(*input.node()->source.state()) : lower(input));
+        inputs.push_back(stretches ? computed(*state_of(input.node()->source)) : lower(input));
         changed = changed || inputs.back().node() != input.node();
     }
     return changed ? with_inputs(node, std::span(inputs.begin(), inputs.size())) : expression;

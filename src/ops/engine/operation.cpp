@@ -72,7 +72,7 @@ const View& OperationViews::in(std::size_t index) const {
 
 View Operation::WeakView::view() const {
     View out = layout;
-    out.buffer = Buffer(memory.lock());
+    out.buffer = buffer_of(memory.lock());
     return out;
 }
 
@@ -107,7 +107,7 @@ OperationResults Operation::make_results() {
         state->operation = shared_from_this();
         state->output = i;
         results_.emplace_back(state);
-        results[i] = LazyArray(std::move(state));
+        results[i] = lazy_array_of(std::move(state));
     }
     return results;
 }
@@ -192,7 +192,7 @@ void Operation::done(const OperationViews& views, bool first_output_elsewhere) {
         if (const auto state = results_[i].lock(); state && views.out(i).buffer) state->computed_as(views.out(i));
     for (std::size_t i = 0; i < writes_.size(); ++i) views.written(i).buffer.write_enqueued();
     for (std::size_t i = 0; i < writes_.size(); ++i) try {
-            views.written(i).buffer.launch_writers();  // releases this one
+            launch_writers(views.written(i).buffer);  // releases this one
         } catch (const Error&) {
             // The error of another writer, which stays pending and reports it to its own users.
         }
@@ -226,10 +226,10 @@ void Operation::run_batched(const std::optional<View>& destination, InFlightLaun
 OperationResults operation(std::string_view name, const OperationCall& call, OperationOperands operands) {
     declivity::detail::refuse_after_fork(name);
     const std::vector<View> writes = operands.writes;
-    for (const View& view : operands.reads) view.buffer.launch_writers();
+    for (const View& view : operands.reads) launch_writers(view.buffer);
     for (const View& view : writes) {
-        view.buffer.launch_writers();
-        view.buffer.launch_readers();
+        launch_writers(view.buffer);
+        launch_readers(view.buffer);
     }
     const auto created = std::make_shared<Operation>(name, call, nullptr, std::move(operands));
     OperationResults results = created->make_results();
@@ -240,13 +240,13 @@ OperationResults operation(std::string_view name, const OperationCall& call, Ope
         if (Capture* const capture = Capture::current()) capture->launch_at_end(created);
         // As soon as the first operand lists it as a reader, another thread may launch it.
         const std::scoped_lock lock(launch_lock(created->device()));
-        for (const View& view : created->reads()) view.buffer.add_reader(created);
+        for (const View& view : created->reads()) add_reader(view.buffer, created);
         if (const LazyArray& prologue = created->prologue()) {
-            if (prologue.computed()) prologue.state()->view.buffer.add_reader(created);
-            else prologue.state()->readers.push_back(created);
+            if (prologue.computed()) add_reader(state_of(prologue)->view.buffer, created);
+            else state_of(prologue)->readers.push_back(created);
         }
         for (const View& view : writes)
-            if (view.buffer) view.buffer.add_writer(created);
+            if (view.buffer) add_writer(view.buffer, created);
         pending_operation() = created;
     }
     for (const View& view : writes)
@@ -263,10 +263,10 @@ LazyArray deferred_batched(std::string_view name, BatchedLaunch launch, Operatio
                         "place, got {} and {}",
                         name, operands.outputs.size(), operands.writes.size()));
     const std::vector<View> reads = operands.reads;
-    for (const View& view : reads) view.buffer.launch_writers();
+    for (const View& view : reads) launch_writers(view.buffer);
     const auto created = std::make_shared<Operation>(name, std::nullopt, launch, std::move(operands));
     const OperationResults results = created->make_results();
-    for (const View& view : reads) view.buffer.add_reader(created);
+    for (const View& view : reads) add_reader(view.buffer, created);
     if (Capture* const capture = Capture::current()) capture->launch_at_end(created);
     const std::scoped_lock lock(launch_lock(created->device()));
     std::erase_if(pending_batched(), [](const auto& item) { return item.expired(); });

@@ -51,7 +51,7 @@ class Operation final : public PendingLaunch, public std::enable_shared_from_thi
   private:
     /// A view that does not own its memory.
     struct WeakView {
-        explicit WeakView(const View& of) : layout(of), memory(of.buffer.weak()) { layout.buffer = {}; }
+        explicit WeakView(const View& of) : layout(of), memory(weak_of(of.buffer)) { layout.buffer = {}; }
         /// Returns the view, without a buffer if the memory was released.
         [[nodiscard]] View view() const;
         View layout;

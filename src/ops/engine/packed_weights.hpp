@@ -12,13 +12,15 @@
 
 #include "ops/support/strategy.hpp"
 #include "runtime/capture.hpp"
+#include "runtime/derived_cache.hpp"
 
 namespace declivity::ops {
 
-inline DerivedKey packed_key(const View& operand, std::string_view kind) {
-    DerivedKey key{.offset = static_cast<std::uint64_t>(operand.offset) * size_of(operand.dtype),
-                   .bytes = operand.bytes(),
-                   .kind = fmt::format("{} {} {}", kind, name_of(operand.dtype), operand.shape.str())};
+inline declivity::detail::DerivedKey packed_key(const View& operand, std::string_view kind) {
+    declivity::detail::DerivedKey key{
+        .offset = static_cast<std::uint64_t>(operand.offset) * size_of(operand.dtype),
+        .bytes = operand.bytes(),
+        .kind = fmt::format("{} {} {}", kind, name_of(operand.dtype), operand.shape.str())};
     for (int i = 0; i < operand.rank(); ++i) key.kind += fmt::format(" {}", operand.strides[i]);
     return key;
 }
@@ -30,8 +32,9 @@ constexpr int kUsesBeforePacked = 1;
 /// contents; in a captured step it is made at once, since replays use it again.
 inline bool keeps_packed(const View& operand, const PackedCopy& copy, int after_uses) {
     const Capture* const capture = Capture::current();
-    return operand.buffer.accepts_derived(packed_key(operand, copy.kind), static_cast<std::uint64_t>(copy.bytes),
-                                          capture != nullptr ? 0 : after_uses);
+    return declivity::detail::accepts_derived(operand.buffer, packed_key(operand, copy.kind),
+                                              static_cast<std::uint64_t>(copy.bytes),
+                                              capture != nullptr ? 0 : after_uses);
 }
 
 /// Returns `make()` for an operand. If it is `constant`, the result is cached with the operand's memory until that is
@@ -43,11 +46,13 @@ View packed_once(const View& operand, bool constant, std::string_view kind, Make
     // Before the contents are read: a later write makes the captured step stale.
     if (capture != nullptr) capture->relies_on(operand.buffer);
     const CapturePause once;
-    const DerivedKey key = packed_key(operand, kind);
-    if (const auto cached = operand.buffer.derived(key)) return *std::static_pointer_cast<const View>(cached);
+    const declivity::detail::DerivedKey key = packed_key(operand, kind);
+    if (const auto cached = declivity::detail::find_derived(operand.buffer, key))
+        return *std::static_pointer_cast<const View>(cached);
     const std::uint64_t contents = operand.buffer.contents();
     const View packed = make();
-    operand.buffer.cache_derived(key, std::make_shared<const View>(packed), packed.bytes(), contents);
+    declivity::detail::cache_derived(operand.buffer, key, std::make_shared<const View>(packed), packed.bytes(),
+                                     contents);
     return packed;
 }
 

@@ -69,7 +69,7 @@ struct Profitable {
 Expression seen_through(const Expression& expression, std::vector<LazyArrayState*>& operations) {
     return with_leaves(expression, [&](const Node& leaf) -> Expression {
         if (leaf.kind != Kind::value) return {};
-        LazyArrayState& state = *leaf.source.state();
+        LazyArrayState& state = *state_of(leaf.source);
         if (state.computed.load(std::memory_order_acquire)) return Expression(state.view);
         if (!state.is_opaque()) return seen_through(state.expression, operations);
         if (std::ranges::find(operations, &state) == operations.end()) operations.push_back(&state);
@@ -107,7 +107,7 @@ RowInput row_input(LazyArray x, int inner) {
     declivity::detail::refuse_after_fork("a pending value");
     const std::scoped_lock lock(launch_lock(x.device()));
     compute_older(Expression(x));
-    LazyArrayState& state = *x.state();
+    LazyArrayState& state = *state_of(x);
     if (x.computed() || state.is_opaque() || !launch_below(state)) return elements();
     const Measure cost = measure(state.expression);
     const std::int64_t n = row_length(state.shape, inner);
@@ -127,7 +127,7 @@ constexpr long kHandles = 2;
 /// Lowers a pending value to an expression over views; empty if it is computed.
 Expression lowered(const LazyArray& waiting) {
     if (!waiting || waiting.computed()) return {};
-    const LazyArrayState& state = *waiting.state();
+    const LazyArrayState& state = *state_of(waiting);
     LaunchLock& launching = launch_lock(state.device);
     if (state.is_opaque() || Lowering(launching).above_operation(state.expression)) return {};
     const Expression whole = state.expression;  // another thread may compute the value if the lock is yielded
@@ -248,11 +248,11 @@ EpilogueFused launch_row_kernel(const OperationViews& views, int inner, const Ro
         const View x = before ? View() : waiting ? dense_copy_if_needed(waiting.view()) : views.in(0);
         View stored;
         if (before && row_is_shared) {
-            const ResumedScope of_row(waiting.state()->scope);
+            const ResumedScope of_row(state_of(waiting)->scope);
             stored = View::make(device, dtype, out.shape);
         }
         launch_fused(*fusion, x, stored, out, dtype, device, own);
-        if (stored.buffer && !waiting.computed()) waiting.state()->computed_as(stored);
+        if (stored.buffer && !waiting.computed()) state_of(waiting)->computed_as(stored);
         return behind || !epilogue ? EpilogueFused::yes : EpilogueFused::no;
     }
     const View x = waiting ? dense_copy_if_needed(waiting.view()) : views.in(0);

@@ -13,8 +13,11 @@
 #include "ops/engine/expression.hpp"
 #include "ops/engine/expression_node.hpp"
 #include "ops/engine/lazy_array.hpp"
+#include "ops/engine/pending_access.hpp"
 #include "ops/engine/reduced_precision.hpp"
+#include "runtime/access.hpp"
 #include "runtime/capture.hpp"
+#include "runtime/derived_cache.hpp"
 
 namespace declivity::ops {
 
@@ -54,12 +57,12 @@ struct CachedFold {
     CachedFold(BatchNormFold fold_result, const FoldedBeside& operands, const std::array<std::uint64_t, 3>& at)
         : fold(std::move(fold_result)), versions(at) {
         std::ranges::transform(operands, from.begin(), [](const View& view) {
-            return From{view.buffer.weak(), view.offset, view.shape, view.dtype};
+            return From{weak_of(view.buffer), view.offset, view.shape, view.dtype};
         });
     }
     [[nodiscard]] bool serves(const FoldedBeside& operands) const {
         const auto same = [](const From& item, const View& view) {
-            const auto memory = view.buffer.weak();
+            const auto memory = weak_of(view.buffer);
             return !item.memory.owner_before(memory) && !memory.owner_before(item.memory) &&
                    item.offset == view.offset && item.shape == view.shape && item.dtype == view.dtype;
         };
@@ -95,17 +98,20 @@ BatchNormFold batch_norm_fold(const View& mean, const View& variance, const View
         for (const View& operand : operands) capture->relies_on(operand.buffer);
     }
     const CapturePause once;
-    const DerivedKey key{.offset = static_cast<std::uint64_t>(variance.offset) * size_of(variance.dtype),
-                         .bytes = variance.bytes(),
-                         .kind = fmt::format("batch_norm_fold {} {}", name_of(variance.dtype), eps)};
-    if (const auto cached = std::static_pointer_cast<const CachedFold>(variance.buffer.derived(key));
+    const declivity::detail::DerivedKey key{
+        .offset = static_cast<std::uint64_t>(variance.offset) * size_of(variance.dtype),
+        .bytes = variance.bytes(),
+        .kind = fmt::format("batch_norm_fold {} {}", name_of(variance.dtype), eps)};
+    if (const auto cached =
+            std::static_pointer_cast<const CachedFold>(declivity::detail::find_derived(variance.buffer, key));
         cached && cached->serves(operands))
         return cached->fold;
     const std::uint64_t contents = variance.buffer.contents();
     const auto versions = versions_of(operands);
     const BatchNormFold fold_result = make_fold(mean, variance, weight, bias, eps);
-    variance.buffer.cache_derived(key, std::make_shared<const CachedFold>(fold_result, operands, versions),
-                                  fold_result.factor.bytes() + fold_result.offset.bytes(), contents);
+    declivity::detail::cache_derived(variance.buffer, key,
+                                     std::make_shared<const CachedFold>(fold_result, operands, versions),
+                                     fold_result.factor.bytes() + fold_result.offset.bytes(), contents);
     return fold_result;
 }
 
@@ -180,8 +186,8 @@ BatchNormTrained batch_norm_training(const View& x, const View& weight, const Vi
         (!fuses() || !is_batch_norm_whole(x))) {  // several kernels, of which the first may be launched already
         const View mean = View::make(x.device(), x.dtype, channels), scale = View::make(x.device(), x.dtype, channels);
         for (const View* view : {&running.mean, &running.variance, &running.batches}) {
-            view->buffer.launch_writers();
-            view->buffer.launch_readers();
+            launch_writers(view->buffer);
+            launch_readers(view->buffer);
         }
         const BufferWrite of_mean(running.mean.buffer), of_variance(running.variance.buffer),
             of_batches(running.batches.buffer);

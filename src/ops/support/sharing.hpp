@@ -7,6 +7,9 @@
 #include <declivity/ops/view.hpp>
 #include <declivity/runtime/buffer.hpp>
 
+#include "ops/engine/access.hpp"
+#include "ops/engine/pending_access.hpp"
+
 namespace declivity::ops {
 
 /// Number of handles to an object, to be compared later.
@@ -25,14 +28,14 @@ template <class T>
     return object.use_count() > own;
 }
 [[nodiscard]] inline bool is_shared(const LazyArray& value, long own = 1) noexcept {
-    return value.state().use_count() > own;
+    return state_of(value).use_count() > own;
 }
 [[nodiscard]] inline bool is_shared(const Buffer& memory, long own = 1) noexcept { return memory.use_count() > own; }
 
 /// Returns whether the caller may overwrite the view, for example to donate it: it is dense pool memory with no handles
-/// but the caller's `own` ones and no pending reader but `reader` (Buffer::is_unshared).
+/// but the caller's `own` ones and no pending reader but `reader` (is_unshared).
 [[nodiscard]] inline bool may_write(const View& view, long own = 1, const PendingLaunch* reader = nullptr) {
-    return view.dense() && view.buffer.is_unshared(own, reader);
+    return view.dense() && is_unshared(view.buffer, own, reader);
 }
 
 }  // namespace declivity::ops

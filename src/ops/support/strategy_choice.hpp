@@ -20,6 +20,7 @@
 #include <fmt/format.h>
 
 #include "runtime/capture.hpp"
+#include "runtime/access.hpp"
 #include "problem_fields.hpp"
 #include "strategy.hpp"
 #include "tuning_table.hpp"
@@ -175,7 +176,7 @@ StrategyChoice<S> choose_strategy(const StrategySet<S>& set, const typename S::P
     declivity::detail::refuse_after_fork("tuning");
     const bool tunes = tunes_on_use();
     auto& all = declivity::detail::PerThread<std::unordered_map<Key, Known, Hash>, S>::get();
-    const Key key{problem, &device.state()};
+    const Key key{problem, &state_of(device)};
     if (const auto found = all.find(key); found != all.end()) {
         const Known& known = found->second;
         if (known.generation == known.table->generation() && (known.choice.measured || !tunes)) return known.choice;

@@ -15,6 +15,8 @@
 namespace declivity::detail {
 
 class Arena;
+class InFlightRead;
+class PendingAccess;
 struct Slab;
 
 /// Receives the memory of a block that is destroyed.
@@ -27,6 +29,22 @@ class BlockOwner {
 
   protected:
     ~BlockOwner() = default;
+};
+
+/// The reads of a block that are running on the transfer queue.
+class ReadsOfBlock {
+  public:
+    void add(std::weak_ptr<InFlightRead> read);
+    /// Makes the compute queue wait for them. @return whether there were any
+    bool wait_on_compute_queue();
+    [[nodiscard]] bool pending() const;
+
+  private:
+    [[nodiscard]] std::vector<std::weak_ptr<InFlightRead>> all() const;
+
+    mutable std::mutex mutex_;
+    std::vector<std::weak_ptr<InFlightRead>> reads_;
+    std::atomic<bool> any_{false};
 };
 
 /// A part of a slab, or external memory (slab == nullptr).
@@ -50,12 +68,8 @@ struct Block {
     std::atomic<std::uint64_t> version{0};
     std::atomic<std::uint64_t> contents{0};        // see Buffer::contents()
     mutable std::atomic<bool> has_derived{false};  // the device's DerivedCache may have an entry
-    std::mutex readers_mutex;
-    std::vector<std::weak_ptr<PendingLaunch>> readers;
-    std::size_t many_readers = 8;  // size of `readers` from which on expired ones are removed
-    std::atomic<bool> has_readers{false};
-    std::vector<std::shared_ptr<PendingLaunch>> writers;  // guarded by readers_mutex
-    std::atomic<bool> has_writers{false};
+    ReadsOfBlock reads;
+    std::atomic<PendingAccess*> pending_access{nullptr};  // owned; null until a higher layer needs one
 };
 
 }  // namespace declivity::detail

@@ -10,6 +10,7 @@
 #include "command_list_state.hpp"
 #include "kernel_arguments.hpp"
 #include "runtime/capture.hpp"
+#include "runtime/access.hpp"
 
 namespace declivity::detail {
 namespace {
@@ -38,7 +39,7 @@ CaptureState::CaptureState(DeviceState& on, std::vector<BufferRange> with, WhenR
     step.arena = std::make_shared<Arena>(on.context, on.pool);
     for (BufferRange& input : with) {
         if (!input.buffer) throw ValueError("Capture: expected inputs with memory, got an empty handle");
-        const Block& block = input.buffer.block();
+        const Block& block = block_of(input.buffer);
         require_device(block.device, "an input");
         if (input.offset > block.size || input.bytes > block.size - input.offset)
             throw ShapeError(fmt::format("Capture: expected inputs inside their buffer of {} bytes, got {} at byte {}",
@@ -58,7 +59,7 @@ void CaptureState::require_device(const DeviceState& device, std::string_view na
 
 interop::RawBuffer CaptureState::use(const Buffer& buffer, unsigned argument, std::size_t element_size,
                                      std::int64_t offset) {
-    const Block& block = buffer.block();
+    const Block& block = block_of(buffer);
     // The position within the buffer is part of the fingerprint. Commands of an address table have negative offsets,
     // counted from the start of the cl_mem.
     std::int64_t behind = offset;
@@ -93,15 +94,15 @@ std::shared_ptr<Block> CaptureState::allocate(std::size_t bytes) {
 
 void CaptureState::write(const Buffer& buffer) {
     if (CapturedInput* const input = step.input(buffer)) input->written = true;
-    else if (!is_own(buffer.block())) step.written.try_emplace(&buffer.block(), buffer);
+    else if (!is_own(block_of(buffer))) step.written.try_emplace(&block_of(buffer), buffer);
 }
 
 void CaptureState::write_by_host_call(const Buffer& buffer) {
-    step.written_by_host_calls.try_emplace(&buffer.block(), buffer.weak());
+    step.written_by_host_calls.try_emplace(&block_of(buffer), weak_of(buffer));
 }
 
 void CaptureState::launched_readers(const Buffer& buffer) {
-    if (!is_own(buffer.block()) && step.input(buffer) == nullptr) step.asked.try_emplace(&buffer.block(), buffer);
+    if (!is_own(block_of(buffer)) && step.input(buffer) == nullptr) step.asked.try_emplace(&block_of(buffer), buffer);
 }
 
 void capture_launch(Capture& capture, const KernelState& kernel, const Range& range,
@@ -134,7 +135,7 @@ void capture_launch(Capture& capture, const KernelState& kernel, const Range& ra
 void capture_copy(Capture& capture, const Buffer& from, std::size_t from_offset, const Buffer& to,
                   std::size_t to_offset, std::size_t bytes) {
     CaptureState& state = capture.state();
-    if (&from.block().device != &state.step.device) return capture.refuse_other_device("copy on another device");
+    if (&block_of(from).device != &state.step.device) return capture.refuse_other_device("copy on another device");
     const CapturedCopy copy{state.use(from, 0, 1, static_cast<std::int64_t>(from_offset)),
                             state.use(to, 1, 1, static_cast<std::int64_t>(to_offset)), bytes};
     state.mix(&bytes, sizeof bytes);
@@ -144,7 +145,7 @@ void capture_copy(Capture& capture, const Buffer& from, std::size_t from_offset,
 void capture_fill(Capture& capture, const Buffer& to, std::size_t offset, std::size_t bytes,
                   std::span<const std::byte> pattern) {
     CaptureState& state = capture.state();
-    if (&to.block().device != &state.step.device) return capture.refuse_other_device("fill on another device");
+    if (&block_of(to).device != &state.step.device) return capture.refuse_other_device("fill on another device");
     CapturedFill fill{state.use(to, 0, 1, static_cast<std::int64_t>(offset)), bytes, pattern.size(), {}};
     std::ranges::copy(pattern, fill.pattern.begin());
     state.mix(pattern.data(), pattern.size());
@@ -155,7 +156,7 @@ void capture_fill(Capture& capture, const Buffer& to, std::size_t offset, std::s
 void capture_call(Capture& capture, const Device& device, std::string_view name, std::span<const Buffer> buffers,
                   const interop::Commands& commands) {
     CaptureState& state = capture.state();
-    if (&device.state() != &state.step.device)
+    if (&state_of(device) != &state.step.device)
         return capture.refuse_other_device(fmt::format("{} on another device", name));
     CapturedCall call{commands, {}};
     for (std::size_t i = 0; i < buffers.size(); ++i)

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "runtime/stale_capture.hpp"
+#include "runtime/access.hpp"
 
 namespace declivity::detail {
 
@@ -51,8 +52,8 @@ void CommandListState::drop() noexcept {
 bool CommandListState::serves(std::size_t index, const BufferRange& with) const {
     const std::scoped_lock lock(mutex_);
     return !step_ ||
-           (with.buffer && with.buffer.block().arena != step_->arena &&
-            (with.buffer.block().offset + with.offset) % kInputAlignment == step_->inputs.at(index).misalignment);
+           (with.buffer && block_of(with.buffer).arena != step_->arena &&
+            (block_of(with.buffer).offset + with.offset) % kInputAlignment == step_->inputs.at(index).misalignment);
 }
 
 std::size_t CommandListState::misalignment(std::size_t index) const {
@@ -74,7 +75,7 @@ void CommandListState::replace(std::size_t index, const BufferRange& with) {
         throw ShapeError(fmt::format(
             "CommandList::replace: expected memory of at least {} bytes for input {}, got {} at byte {} of {}",
             input.bytes, index, with.bytes, with.offset, with.buffer.size()));
-    const Block& block = with.buffer.block();
+    const Block& block = block_of(with.buffer);
     if (&block.device != &step_->device)
         throw DeviceError(fmt::format("CommandList::replace: expected memory on '{}', got memory on '{}'",
                                       step_->device.context.info.name, block.device.context.info.name));
@@ -135,14 +136,14 @@ void CommandListState::replay() {
     const Span span("replay");
     std::vector<Buffer> own;
     for (const auto& block : step_->own)
-        if (auto still = block.lock()) own.emplace_back(std::move(still));
-    for (const auto& [block, buffer] : step_->held) buffer.launch_writers();
-    for (const CapturedInput& input : step_->inputs) input.buffer.launch_writers();
-    for (const Buffer& buffer : own) buffer.launch_writers(), buffer.launch_readers();
-    for (const auto& [block, buffer] : step_->asked) buffer.launch_readers();
-    for (const auto& [block, buffer] : step_->written) buffer.launch_readers();
+        if (auto still = block.lock()) own.push_back(buffer_of(std::move(still)));
+    for (const auto& [block, buffer] : step_->held) before_read(buffer);
+    for (const CapturedInput& input : step_->inputs) before_read(input.buffer);
+    for (const Buffer& buffer : own) before_read(buffer), before_write(buffer);
+    for (const auto& [block, buffer] : step_->asked) before_write(buffer);
+    for (const auto& [block, buffer] : step_->written) before_write(buffer);
     for (const CapturedInput& input : step_->inputs)
-        if (input.written) input.buffer.launch_readers();
+        if (input.written) before_write(input.buffer);
     for (const auto& call : step_->before) call();
     std::vector<BufferWrite> writes;
     for (Buffer& buffer : own) writes.emplace_back(std::move(buffer));

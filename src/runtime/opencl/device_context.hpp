@@ -4,6 +4,7 @@
 #include <declivity/runtime/device.hpp>
 
 #include "opencl.hpp"
+#include "runtime/access.hpp"
 
 namespace declivity::detail {
 
@@ -14,7 +15,7 @@ struct DeviceContext {
     DeviceInfo info;
     KernelStyle style;
 
-    [[nodiscard]] Device handle() const { return Device(&owner); }
+    [[nodiscard]] Device handle() const { return device_of(owner); }
 };
 
 }  // namespace declivity::detail

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "runtime/environment.hpp"
+#include "runtime/access.hpp"
 
 namespace declivity::detail {
 namespace {
@@ -114,7 +115,7 @@ std::size_t next_per_device() noexcept {
 }
 
 std::atomic<void*>& place_per_device(const Device& device, std::size_t number) noexcept {
-    return device.state().per_device_slots[number];
+    return state_of(device).per_device_slots[number];
 }
 
 }  // namespace declivity::detail

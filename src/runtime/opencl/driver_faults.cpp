@@ -14,6 +14,7 @@
 #include "opencl.hpp"
 #include "program_cache.hpp"
 #include "runtime/kernel_source.hpp"
+#include "runtime/access.hpp"
 
 namespace declivity {
 namespace {
@@ -80,7 +81,7 @@ struct Duration {
 class Probe {
   public:
     Probe(const Device& device, const char* name)
-        : state_(device.state().context), name_(fmt::format("kernel '{}' of 'driver_faults.cl'", name)) {
+        : state_(state_of(device).context), name_(fmt::format("kernel '{}' of 'driver_faults.cl'", name)) {
         cl_int status = CL_SUCCESS;
         program_ = cl::Program(state_.context, detail::kernel_source("driver_faults.cl"));
         check(clBuildProgram(program_(), 1, &state_.device, detail::kBuildOptions, nullptr, nullptr));

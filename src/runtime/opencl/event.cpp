@@ -12,6 +12,7 @@
 #include "device_state.hpp"
 #include "event_state.hpp"
 #include "runtime/capture.hpp"
+#include "runtime/access.hpp"
 
 namespace declivity {
 
@@ -40,13 +41,13 @@ bool Event::done() const {
 
 namespace {
 cl::CommandQueue& queue_of(const Device& device, bool transfer) {
-    detail::Queues& queues = device.state().queues;
+    detail::Queues& queues = state_of(device).queues;
     return transfer ? queues.transfer : queues.compute;
 }
 }  // namespace
 
 Event Queue::marker() const {
-    detail::DeviceState& device = device_.state();
+    detail::DeviceState& device = state_of(device_);
     cl::Event event;
     detail::refuse_after_fork("Queue::marker");
     const detail::Queues::Enqueuing enqueuing(device.queues);
@@ -54,18 +55,18 @@ Event Queue::marker() const {
         queue_of(device_, transfer_).enqueueMarkerWithWaitList(nullptr, &event);
         queue_of(device_, transfer_).flush();
     });
-    return Event(std::make_shared<detail::EventState>(std::move(event), device.context.info.name));
+    return event_of(std::make_shared<detail::EventState>(std::move(event), device.context.info.name));
 }
 
 void Queue::wait_for(const Event& event) const {
     if (!event) return;
-    detail::DeviceState& device = device_.state();
+    detail::DeviceState& device = state_of(device_);
     detail::refuse_after_fork("Queue::wait_for");
     if (Capture* const capture = Capture::current(); capture != nullptr && !transfer_)
         capture->refuse("a wait of the compute queue");
     const detail::Queues::Enqueuing enqueuing(device.queues);
     detail::checked("Queue::wait_for", device.context.info.name, [&] {
-        const std::vector<cl::Event> events{event.state().event};
+        const std::vector<cl::Event> events{state_of(event).event};
         queue_of(device_, transfer_).enqueueBarrierWithWaitList(&events);
     });
 }
@@ -74,6 +75,6 @@ void Queue::flush() const {
     detail::checked("Queue::flush", device_.name(), [&] { queue_of(device_, transfer_).flush(); });
 }
 
-void Queue::finish() const { device_.state().queues.finish(queue_of(device_, transfer_), "Queue::finish"); }
+void Queue::finish() const { state_of(device_).queues.finish(queue_of(device_, transfer_), "Queue::finish"); }
 
 }  // namespace declivity

@@ -1,4 +1,5 @@
 #include "in_flight_reads.hpp"
+#include "runtime/access.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -32,7 +33,7 @@ bool InFlightRead::pending() const noexcept {
            status > CL_COMPLETE;
 }
 
-void InFlightRead::launch() {
+void InFlightRead::wait_on_compute_queue() {
     if (!pending()) return;
     const std::scoped_lock lock(mutex_);  // before the device's lock, as in start()
     const Queues::Enqueuing enqueuing(queues_);
@@ -43,14 +44,57 @@ void InFlightRead::launch() {
     });
 }
 
+void ReadsOfBlock::add(std::weak_ptr<InFlightRead> read) {
+    const std::scoped_lock lock(mutex_);
+    std::erase_if(reads_, [](const auto& item) { return item.expired(); });
+    reads_.push_back(std::move(read));
+    any_.store(true, std::memory_order_release);
+}
+
+bool ReadsOfBlock::wait_on_compute_queue() {
+    if (!any_.load(std::memory_order_acquire)) return false;
+    refuse_after_fork("write in place");
+    std::vector<std::weak_ptr<InFlightRead>> reads;
+    {
+        const std::scoped_lock lock(mutex_);
+        reads.swap(reads_);
+        any_.store(false, std::memory_order_release);
+    }
+    for (std::size_t i = 0; i < reads.size(); ++i) {
+        const auto read = reads[i].lock();
+        if (!read) continue;
+        try {
+            read->wait_on_compute_queue();
+        } catch (...) {
+            for (; i < reads.size(); ++i) add(reads[i]);
+            throw;
+        }
+    }
+    return true;
+}
+
+bool ReadsOfBlock::pending() const {
+    if (!any_.load(std::memory_order_acquire)) return false;
+    refuse_after_fork("write in place");
+    return std::ranges::any_of(all(), [](const auto& item) {
+        const auto read = item.lock();
+        return read && read->pending();
+    });
+}
+
+std::vector<std::weak_ptr<InFlightRead>> ReadsOfBlock::all() const {
+    const std::scoped_lock lock(mutex_);
+    return reads_;
+}
+
 cl::Event InFlightReads::start(const Buffer& source, std::size_t offset, std::span<std::byte> destination) {
     const auto read = std::make_shared<InFlightRead>(device_, queues_);
     add(read);
     // Writers of the memory block on this mutex until there is an event to wait for.
     const std::scoped_lock lock(read->mutex_);
-    source.add_reader(read);
+    block_of(source).reads.add(read);
     const std::vector<cl::Event> after{queues_.compute_marker()};
-    cl::Event done = enqueue_read(queues_, source.block(), offset, destination, queues_.transfer, &after);
+    cl::Event done = enqueue_read(queues_, block_of(source), offset, destination, queues_.transfer, &after);
     try {
         read->done_ = shared(done, "download", device_.info.name);
     } catch (...) {

@@ -14,15 +14,15 @@
 
 namespace declivity::detail {
 
-/// A read on the transfer queue. It is registered as a reader of the buffer: a later writer makes the compute queue
-/// wait for it.
-class InFlightRead final : public PendingLaunch {
+/// A read on the transfer queue. The block that it reads knows it: a later writer makes the compute queue wait for it.
+class InFlightRead {
   public:
     InFlightRead(const DeviceContext& device, Queues& queues) : device_(device), queues_(queues) {}
-    ~InFlightRead() override { let_go(done_); }
-    /// Makes the compute queue wait for the read.
-    void launch() override;
-    [[nodiscard]] bool pending() const noexcept override;
+    InFlightRead(const InFlightRead&) = delete;
+    InFlightRead& operator=(const InFlightRead&) = delete;
+    ~InFlightRead() { let_go(done_); }
+    void wait_on_compute_queue();
+    [[nodiscard]] bool pending() const noexcept;
 
   private:
     friend class InFlightReads;

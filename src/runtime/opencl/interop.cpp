@@ -11,21 +11,22 @@
 #include "device_state.hpp"
 #include "runtime/capture.hpp"
 #include "runtime/process_profile.hpp"
+#include "runtime/access.hpp"
 
 namespace declivity::interop {
 
-cl_device_id device_id(const Device& device) { return device.state().context.device; }
-cl_context context(const Device& device) { return device.state().context.context(); }
+cl_device_id device_id(const Device& device) { return state_of(device).context.device; }
+cl_context context(const Device& device) { return state_of(device).context.context(); }
 cl_command_queue compute_queue(const Device& device) {
     if (Capture* const capture = Capture::current())
         capture->refuse("interop::compute_queue", "the library does not see the commands enqueued there",
                         "enqueue them through interop::enqueue");
-    return device.state().queues.compute();
+    return state_of(device).queues.compute();
 }
 
 RawBuffer raw(const Buffer& buffer) {
     if (!buffer) throw ValueError("interop::raw: expected a buffer, got an empty handle");
-    return {buffer.block().memory(), buffer.block().offset, buffer.size()};
+    return {block_of(buffer).memory(), block_of(buffer).offset, buffer.size()};
 }
 
 void enqueue(const Device& device, std::string_view name, std::span<const Buffer> buffers, const Commands& commands) {
@@ -44,7 +45,7 @@ Device wrap(cl_context raw_context, cl_command_queue raw_queue) {
     static std::mutex mutex;
     static auto* wrapped = new std::map<cl_command_queue, detail::DeviceState*>;  // never destroyed, like all devices
     const std::scoped_lock lock(mutex);
-    if (const auto found = wrapped->find(raw_queue); found != wrapped->end()) return Device(found->second);
+    if (const auto found = wrapped->find(raw_queue); found != wrapped->end()) return device_of(*found->second);
     return detail::checked("interop::wrap", "a queue of the caller", [&] {
         cl::Context own_context(raw_context, true);
         cl::CommandQueue queue(raw_queue, true);
@@ -69,7 +70,7 @@ Device wrap(cl_context raw_context, cl_command_queue raw_queue) {
                                               detail::describe(platform, device, "wrapped"));
         detail::profile_process(*state);
         wrapped->emplace(raw_queue, state);
-        return Device(state);
+        return device_of(*state);
     });
 }
 
@@ -83,7 +84,7 @@ Buffer wrap(const Device& device, cl_mem memory, std::size_t offset, std::size_t
         const cl_int status =
             clGetMemObjectInfo(memory, CL_MEM_CONTEXT, sizeof of_memory, static_cast<void*>(&of_memory), nullptr);
         if (status != CL_SUCCESS) throw cl::Error(status, "context of memory");
-        if (of_memory != device.state().context.context())
+        if (of_memory != state_of(device).context.context())
             throw DeviceError(fmt::format("interop::wrap: expected memory of the context of '{}', got that of another",
                                           device.name()));
         const std::size_t size = own.getInfo<CL_MEM_SIZE>();
@@ -91,16 +92,16 @@ Buffer wrap(const Device& device, cl_mem memory, std::size_t offset, std::size_t
             throw ShapeError(
                 fmt::format("interop::wrap: expected a range inside the memory of {} bytes, got {} bytes at byte {}",
                             size, bytes, offset));
-        return Buffer(std::make_shared<detail::Block>(device.state(), nullptr, own, offset, bytes));
+        return buffer_of(std::make_shared<detail::Block>(state_of(device), nullptr, own, offset, bytes));
     });
 }
 
-bool profiled(const Device& device) { return device.state().queues.profiled(); }
+bool profiled(const Device& device) { return state_of(device).queues.profiled(); }
 
 void profile(const Device& device, std::string_view name, cl_event event) {
     if (event == nullptr) throw ValueError("interop::profile: expected an event, got a null pointer");
-    if (!device.state().queues.profiled()) return;
-    const detail::Profilers seen = device.state().queues.profilers();
+    if (!state_of(device).queues.profiled()) return;
+    const detail::Profilers seen = state_of(device).queues.profilers();
     const Range none{.global = {0, 0, 0}};
     cl::Event shared = detail::checked("interop::profile", device.name(), [&] { return cl::Event(event, true); });
     seen.add({.name = name, .range = &none}, {.bracketed = false, .event = std::move(shared)});

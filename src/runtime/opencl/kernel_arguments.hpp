@@ -9,6 +9,7 @@
 
 #include "block.hpp"
 #include "program_cache.hpp"
+#include "runtime/access.hpp"
 
 namespace declivity::detail {
 
@@ -20,7 +21,7 @@ void for_each_argument(std::span<const Argument> arguments, Set&& set) {
     for (const Argument& argument : arguments) {
         if (argument.kind() == Argument::Kind::buffer) {
             const BufferArgument& buffer = argument.buffer();
-            const Block& block = buffer.buffer.block();
+            const Block& block = block_of(buffer.buffer);
             const cl_mem memory = block.memory();
             const cl_long offset = static_cast<cl_long>(block.offset / buffer.element_size) + buffer.offset;
             set(index++, Argument::Kind::buffer, sizeof memory, static_cast<const void*>(&memory));

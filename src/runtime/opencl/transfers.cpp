@@ -6,6 +6,7 @@
 
 #include "device_state.hpp"
 #include "event_state.hpp"
+#include "runtime/access.hpp"
 
 namespace declivity::detail {
 namespace {
@@ -14,7 +15,7 @@ namespace {
 constexpr std::size_t kOwnQueue = std::size_t{64} << 10;
 
 Event make_event(cl::Event event, const DeviceState& device) {
-    return Event(std::make_shared<EventState>(std::move(event), device.context.info.name));
+    return event_of(std::make_shared<EventState>(std::move(event), device.context.info.name));
 }
 
 }  // namespace
@@ -36,7 +37,7 @@ Event enqueue_upload_async(const Block& block, std::size_t offset, std::span<con
 }
 
 Event enqueue_download(const Buffer& buffer, std::size_t offset, std::span<std::byte> destination) {
-    const Block& block = buffer.block();
+    const Block& block = block_of(buffer);
     DeviceState& device = block.device;
     refuse_after_fork("copy to host");
     return make_event(destination.size() < kOwnQueue

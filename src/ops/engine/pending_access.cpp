@@ -1,0 +1,138 @@
+#include "pending_access.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include <declivity/runtime/process.hpp>
+
+#include "runtime/opencl/block.hpp"
+
+namespace declivity::ops {
+namespace {
+
+class ReadersAndWriters final : public declivity::detail::PendingAccess {
+  public:
+    void add_reader(const std::weak_ptr<PendingLaunch>& reader) {
+        const std::lock_guard lock(mutex_);
+        if (readers_.size() >= many_) {
+            std::erase_if(readers_, [](const auto& item) { return item.expired(); });
+            many_ = std::max<std::size_t>(8, readers_.size() * 2);
+        }
+        readers_.push_back(reader);
+        has_readers_.store(true, std::memory_order_release);
+    }
+
+    void add_writer(std::shared_ptr<PendingLaunch> writer) {
+        const std::lock_guard lock(mutex_);
+        writers_.push_back(std::move(writer));
+        has_writers_.store(true, std::memory_order_release);
+    }
+
+    bool launch_readers() override {
+        if (!has_readers_.load(std::memory_order_acquire)) return false;
+        declivity::detail::refuse_after_fork("write in place");
+        std::vector<std::weak_ptr<PendingLaunch>> readers;
+        {
+            const std::lock_guard lock(mutex_);
+            readers.swap(readers_);
+            has_readers_.store(false, std::memory_order_release);
+        }
+        // A launch that fails stays pending, and so do the readers after it.
+        for (std::size_t i = 0; i < readers.size(); ++i) {
+            const auto reader = readers[i].lock();
+            if (!reader) continue;
+            try {
+                reader->launch();
+            } catch (...) {
+                for (; i < readers.size(); ++i) add_reader(readers[i]);
+                throw;
+            }
+        }
+        return true;
+    }
+
+    void launch_writers() override {
+        if (!has_writers_.load(std::memory_order_acquire)) return;
+        declivity::detail::refuse_after_fork("a pending value");
+        for (;;) {
+            std::shared_ptr<PendingLaunch> first;
+            {
+                const std::lock_guard lock(mutex_);
+                if (writers_.empty()) {
+                    has_writers_.store(false, std::memory_order_release);
+                    return;
+                }
+                first = writers_.front();
+            }
+            first->launch();  // stays pending on failure
+            const std::lock_guard lock(mutex_);
+            std::erase(writers_, first);
+        }
+    }
+
+    /// Returns whether there are no writers, and no readers but `reader`.
+    [[nodiscard]] bool is_free(const PendingLaunch* reader) {
+        if (has_writers_.load(std::memory_order_acquire)) return false;
+        if (!has_readers_.load(std::memory_order_acquire)) return true;
+        declivity::detail::refuse_after_fork("is_unshared");
+        std::vector<std::weak_ptr<PendingLaunch>> readers;  // destroyed here, not under the lock
+        {
+            const std::lock_guard lock(mutex_);
+            readers = readers_;
+        }
+        return std::ranges::none_of(readers, [&](const auto& item) {
+            const auto other = item.lock();
+            return other && other.get() != reader && other->pending();
+        });
+    }
+
+  private:
+    std::mutex mutex_;
+    std::vector<std::weak_ptr<PendingLaunch>> readers_;
+    std::size_t many_ = 8;  // size of readers_ from which on expired ones are removed
+    std::atomic<bool> has_readers_{false};
+    std::vector<std::shared_ptr<PendingLaunch>> writers_;
+    std::atomic<bool> has_writers_{false};
+};
+
+/// That of the buffer, or null.
+ReadersAndWriters* find(const Buffer& buffer) {
+    return buffer ? static_cast<ReadersAndWriters*>(block_of(buffer).pending_access.load(std::memory_order_acquire))
+                  : nullptr;
+}
+
+ReadersAndWriters& of(const Buffer& buffer) {
+    auto& access = block_of(buffer).pending_access;
+    declivity::detail::PendingAccess* found = access.load(std::memory_order_acquire);
+    if (found == nullptr) {
+        auto created = std::make_unique<ReadersAndWriters>();
+        if (access.compare_exchange_strong(found, created.get(), std::memory_order_acq_rel)) found = created.release();
+    }
+    return static_cast<ReadersAndWriters&>(*found);
+}
+
+}  // namespace
+
+void add_reader(const Buffer& buffer, const std::weak_ptr<PendingLaunch>& reader) {
+    if (buffer) of(buffer).add_reader(reader);
+}
+
+void launch_readers(const Buffer& buffer) { declivity::detail::before_write(buffer); }
+
+void add_writer(const Buffer& buffer, std::shared_ptr<PendingLaunch> writer) {
+    of(buffer).add_writer(std::move(writer));
+}
+
+void launch_writers(const Buffer& buffer) { declivity::detail::before_read(buffer); }
+
+bool is_unshared(const Buffer& buffer, long handles, const PendingLaunch* reader) {
+    if (!declivity::detail::is_exclusive(buffer, handles)) return false;
+    ReadersAndWriters* const access = find(buffer);
+    return access == nullptr || access->is_free(reader);
+}
+
+}  // namespace declivity::ops
