@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "module_state.hpp"
 #include "parameter_slot.hpp"
 #include "runtime/capture.hpp"
 #include "tensor/tensor_observer.hpp"
@@ -56,6 +57,15 @@ class EvaluationScope {
     std::size_t next_ = 0;
 };
 
+/// Guards of a captured call: the mode, children, hooks and parametrisations, and whether there is an observer.
+void guard_call(const detail::ModuleState& state) {
+    Capture::current()->guard([token = state.lifetime(), &state, training = state.training,
+                               children = state.children.size(), changes = state.changes] {
+        return !token.expired() && state.training == training && state.children.size() == children &&
+               state.changes == changes && observer == nullptr;
+    });
+}
+
 }  // namespace
 
 template class Callable<Tensor(Tensor)>;
@@ -69,11 +79,12 @@ detail::UnobservedScope::~UnobservedScope() { observer = static_cast<const Obser
 
 Module::Call::Call(Module& module)
     : module_((module.require_in_place(), module)),
-      scope_(module.scope_name_.empty() ? module.type_name() : module.scope_name_),
+      scope_(module.state_->scope_name.empty() ? module.type_name() : module.state_->scope_name),
       caller_(nullptr),
       root_(nullptr) {
-    if (Capture::current() != nullptr) module.guard_call();
-    if (!std::atomic_ref(module.placed_).load(std::memory_order_relaxed)) module.place();
+    detail::ModuleState& state = *module.state_;
+    if (Capture::current() != nullptr) guard_call(state);
+    if (!state.placed.load(std::memory_order_relaxed)) state.place();
     detail::UnregisteredCalls::enter(*this);
 }
 
@@ -100,35 +111,11 @@ void Module::Call::tell(const std::vector<Tensor>& inputs, const std::vector<Ten
     (*observer)(Scope::path(), module_, inputs, outputs);
 }
 
-/// Guards of a captured call: the mode, children, hooks and parametrisations, and whether there is an observer.
-void Module::guard_call() const {
-    Capture::current()->guard(
-        [token = lifetime_token_.watch(), this, training = training_, children = children_.size(), changes = changes_] {
-            return !token.expired() && training_ == training && children_.size() == children && changes_ == changes &&
-                   observer == nullptr;
-        });
-}
-
-void Module::guard_children() const {
-    Capture* const capture = Capture::current();
-    if (capture == nullptr) return;
-    capture->guard([token = lifetime_token_.watch(), this, children = children_.size(), changes = changes_] {
-        return !token.expired() && children_.size() == children && changes_ == changes;
-    });
-}
-
-void Module::place() {
-    const auto move = [](const Tensor& tensor) { tensor.value().view().buffer.move_to_scope(Scope::path()); };
-    for (const OwnParameter& parameter : parameters_) move(parameter.slot->tensor);
-    for (const NamedTensor& buffer : buffers_) move(buffer.tensor);
-    std::atomic_ref(placed_).store(true, std::memory_order_relaxed);  // several threads may call a module
-}
-
-int Module::new_hook(std::string_view function, bool callable) {
-    require_in_place();
+int Module::Call::new_hook(Module& module, std::string_view function, bool callable) {
+    module.require_in_place();
     if (!callable) throw ValueError(fmt::format("{}: expected a function, got an empty one", function));
     static std::atomic<int> last{0};  // ids are unique, so that a stale id removes no other hook
-    note_change();
+    module.note_change();
     return ++last;
 }
 
@@ -138,7 +125,7 @@ std::string Module::summary_of(const std::vector<Tensor>& inputs, const std::fun
     std::int64_t total = 0;
     const auto add_line = [&](const std::string& path, const Module& module, const std::vector<Tensor>& in,
                               const std::vector<Tensor>& outputs) {
-        const bool has_layers = module.children_.size() > (module.is_parametrized() ? 1U : 0U);
+        const bool has_layers = module.state_->children.size() > (module.is_parametrized() ? 1U : 0U);
         if (has_layers) return;
         const std::int64_t multiply_adds = module.multiply_adds(in, outputs);
         total += multiply_adds;

@@ -1,25 +1,25 @@
 #include <declivity/nn/module.hpp>
 
 #include <algorithm>
-#include <atomic>
-#include <mutex>
 #include <unordered_set>
 
 #include <declivity/autograd/autograd.hpp>
+#include <declivity/runtime/command_list.hpp>
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
 
 #include "convert.hpp"
+#include "module_state.hpp"
 #include "parameter_slot.hpp"
 #include "tensor/access.hpp"
 #include "tensor/load_state.hpp"
 
 namespace declivity::nn {
-namespace {
 
-std::string join_path(std::string_view prefix, std::string_view name) {
-    return prefix.empty() ? std::string(name) : fmt::format("{}.{}", prefix, name);
-}
+using detail::join_path;
+using detail::ModuleState;
+
+namespace {
 
 /// Each tensor once, with the first of its names.
 std::vector<NamedTensor> deduplicated(std::vector<NamedTensor> tensors) {
@@ -28,70 +28,65 @@ std::vector<NamedTensor> deduplicated(std::vector<NamedTensor> tensors) {
     return tensors;
 }
 
+/// @throws ValueError for a name that a module cannot add
+void check_name(const Module& module, const ModuleState& state, std::string_view name) {
+    if (name.empty() || name.find('.') != std::string_view::npos)
+        throw ValueError(fmt::format("{}: expected a name without dots, got \"{}\"", module.type_name(), name));
+    const auto is_taken = [name](const auto& list) {
+        return std::ranges::any_of(list, [name](const auto& item) { return item.name == name; });
+    };
+    if (is_taken(state.parameters) || is_taken(state.buffers) || is_taken(state.children))
+        throw ValueError(fmt::format("{}: expected each name once, got \"{}\" again", module.type_name(), name));
+}
+
 }  // namespace
 
+Module::Module() : state_(std::make_unique<ModuleState>()) {}
 Module::~Module() = default;
 
-Module::Module(Module&& from) noexcept
-    : scope_name_(std::move(from.scope_name_)),
-      parameters_(std::move(from.parameters_)),
-      buffers_(std::move(from.buffers_)),
-      children_(std::move(from.children_)),
-      training_(from.training_),
-      external_(from.external_),
-      reported_(from.reported_),
-      changes_(from.changes_),
-      lifetime_token_(std::move(from.lifetime_token_)),
-      placed_(from.placed_),
-      moved_from_(std::exchange(from.moved_from_, true)) {
-    adopt_children();
+Module::Module(Module&& from) noexcept : state_(std::move(from.state_)) {
+    if (state_) state_->set_owner(*this);
 }
 
 Module& Module::operator=(Module&& from) noexcept {
     if (this == &from) return *this;
-    scope_name_ = std::move(from.scope_name_);
-    parameters_ = std::move(from.parameters_);
-    buffers_ = std::move(from.buffers_);
-    children_ = std::move(from.children_);
-    training_ = from.training_;
-    external_ = from.external_;
-    reported_ = from.reported_;
-    changes_ = from.changes_;
-    lifetime_token_ = std::move(from.lifetime_token_);
-    placed_ = from.placed_;
-    moved_from_ = std::exchange(from.moved_from_, true);
-    adopt_children();
-    if (parent_ != nullptr) set_mode(parent_->training_);  // a layer that replaces another is added like any other
+    state_ = std::move(from.state_);
+    if (!state_) return *this;
+    state_->set_owner(*this);
+    if (parent_ != nullptr) state_->set_mode(parent_->training());  // a replacement is added like any other child
     return *this;
 }
 
-void Module::adopt_children() noexcept {
-    for (const auto& [name, child] : children_) child->parent_ = this;
-}
-
-void Module::set_mode(bool training) noexcept {
-    training_ = training;
-    for (const auto& [name, child] : children_) child->set_mode(training);
-}
-
 void Module::require_in_place(std::string_view path) const {
-    if (!moved_from_) return;
+    if (state_ != nullptr) return;
     const std::string type = type_name();  // may have been moved as well
     throw ValueError(fmt::format("{}{}: expected a module, got one that was moved from", type.empty() ? "Module" : type,
                                  path.empty() ? "" : fmt::format(" '{}'", path)));
 }
 
-Module::LifetimeToken& Module::LifetimeToken::operator=(LifetimeToken&& other) noexcept {
-    token_.reset();
-    other.token_.reset();
-    return *this;
+Module* Module::child_at(std::size_t index) const noexcept {
+    return state_ != nullptr && index < state_->children.size() ? state_->children[index].module.get() : nullptr;
 }
 
-std::weak_ptr<const void> Module::LifetimeToken::watch() const {
-    static std::mutex mutex;  // several threads may capture with one module
-    const std::scoped_lock lock(mutex);
-    if (!token_) token_ = std::make_shared<char>();
-    return token_;
+// A step that uses a moved-from module is captured again at each call.
+void Module::guard(std::function<bool()> holds) const {
+    if (state_ != nullptr) state_->guard(std::move(holds));
+    else add_capture_guard([] { return false; });
+}
+
+void Module::guard_children() const {
+    if (state_ != nullptr) state_->guard_children();
+    else add_capture_guard([] { return false; });
+}
+
+void Module::note_change() noexcept {
+    if (state_ != nullptr) ++state_->changes;
+}
+
+bool Module::training() const noexcept { return state_ == nullptr || state_->training; }
+bool Module::external() const noexcept { return state_ != nullptr && state_->external; }
+void Module::set_external(bool external) noexcept {
+    if (state_ != nullptr) state_->external = external;
 }
 
 const std::type_info& Module::capture_safe() const { return replayable(); }
@@ -107,7 +102,7 @@ std::string Module::not_capture_safe() const {
                                          : fmt::format("a class derived from {}", module.type_name());
             return path.empty() ? fmt::format("the model ({})", type) : fmt::format("module '{}' ({})", path, type);
         }
-        for (const auto& [name, child] : module.children_)
+        for (const auto& [name, child] : module.state_->children)
             if (std::string found = self(self, *child, join_path(path, name)); !found.empty()) return found;
         return {};
     };
@@ -117,75 +112,46 @@ std::string Module::not_capture_safe() const {
 std::int64_t Module::multiply_adds(const std::vector<Tensor>&, const std::vector<Tensor>&) const { return 0; }
 std::string Module::type_name() const { return "Module"; }
 
-void Module::check_name(std::string_view name) const {
-    require_in_place();
-    const auto is_taken = [name](const auto& list, auto get) {
-        return std::ranges::any_of(list, [&](const auto& item) { return get(item) == name; });
-    };
-    const auto tensor_name = [](const auto& item) -> std::string_view { return item.name; };
-    const auto child_name = [](const auto& element) -> std::string_view { return element.first; };
-    if (name.empty() || name.find('.') != std::string_view::npos)
-        throw ValueError(fmt::format("{}: expected a name without dots, got \"{}\"", type_name(), name));
-    if (is_taken(parameters_, tensor_name) || is_taken(buffers_, tensor_name) || is_taken(children_, child_name))
-        throw ValueError(fmt::format("{}: expected each name once, got \"{}\" again", type_name(), name));
-}
-
 Parameter Module::parameter(std::string_view name, Tensor value) {
-    check_name(name);
+    ModuleState& state = ModuleState::of(*this);
+    check_name(*this, state, name);
     if (!value.defined()) return {};
     if (!is_floating(value.dtype()))
         throw TypeError(fmt::format("{}: expected the parameter \"{}\" of f32, f64, f16 or bf16, got {}", type_name(),
                                     name, name_of(value.dtype())));
     const FunctionScope function("parameter");
     value.set_requires_grad();
-    parameters_.push_back({std::string(name), std::make_shared<detail::ParameterSlot>(std::move(value))});
-    return Parameter(parameters_.back().slot);
+    state.parameters.push_back({std::string(name), std::make_shared<detail::ParameterSlot>(std::move(value))});
+    return Parameter(state.parameters.back().slot);
 }
 
 Tensor Module::buffer(std::string_view name, Tensor value) {
-    check_name(name);
-    if (value.defined()) buffers_.push_back({std::string(name), value});
+    ModuleState& state = ModuleState::of(*this);
+    check_name(*this, state, name);
+    if (value.defined()) state.buffers.push_back({std::string(name), value});
     return value;
 }
 
 void Module::add_child(std::string_view name, std::unique_ptr<Module> module) {
-    check_name(name);
+    ModuleState& state = ModuleState::of(*this);
+    check_name(*this, state, name);
     if (!module) throw ValueError(fmt::format("{}: expected a module as '{}', got null", type_name(), name));
-    module->require_in_place(name);
+    ModuleState& child_state = ModuleState::of(*module, name);
     module->parent_ = this;
-    module->set_mode(training_);
-    module->set_scope_name(is_called() || scope_name_.empty() ? std::string(name) : join_path(scope_name_, name));
-    children_.emplace_back(std::string(name), std::move(module));
-}
-
-void Module::set_scope_name(std::string name) {
-    scope_name_ = std::move(name);
-    if (is_called()) return;
-    for (const auto& [child_name, child] : children_) child->set_scope_name(join_path(scope_name_, child_name));
-}
-
-void Module::collect(std::string_view prefix, std::vector<NamedTensor>* parameters,
-                     std::vector<NamedTensor>* buffers) const {
-    require_in_place(prefix);
-    guard_children();
-    if (parameters != nullptr)
-        for (const OwnParameter& parameter : parameters_)
-            if (parameter.slot->parametrized == nullptr)
-                parameters->push_back({join_path(prefix, parameter.name), parameter.slot->tensor});
-    if (buffers != nullptr)
-        for (const NamedTensor& buffer : buffers_) buffers->push_back({join_path(prefix, buffer.name), buffer.tensor});
-    for (const auto& [name, child] : children_) child->collect(join_path(prefix, name), parameters, buffers);
+    child_state.set_mode(state.training);
+    ModuleState::set_scope_name(*module, is_called() ? std::string(name) : join_path(state.scope_name, name));
+    state.children.push_back({std::string(name), std::move(module)});
 }
 
 std::vector<NamedTensor> Module::named_parameters() const {
     std::vector<NamedTensor> out;
-    collect("", &out, nullptr);
+    ModuleState::of(*this).collect("", &out, nullptr);
     return deduplicated(std::move(out));
 }
 
 std::vector<NamedTensor> Module::named_buffers() const {
     std::vector<NamedTensor> out;
-    collect("", nullptr, &out);
+    ModuleState::of(*this).collect("", nullptr, &out);
     return deduplicated(std::move(out));
 }
 
@@ -196,36 +162,30 @@ std::vector<Tensor> Module::parameters() const {
 }
 
 std::vector<std::pair<std::string, Module*>> Module::children() const {
-    require_in_place();
+    const ModuleState& state = ModuleState::of(*this);
     guard_children();
     std::vector<std::pair<std::string, Module*>> out;
-    for (const auto& [name, child] : children_) out.emplace_back(name, child.get());
+    for (const auto& [name, child] : state.children) out.emplace_back(name, child.get());
     return out;
 }
 
-void Module::forget_places() {
-    require_in_place();
-    placed_ = false;
-    for (const auto& [name, child] : children_) child->forget_places();
-}
-
 void Module::to(const Device& device) {
-    forget_places();
+    ModuleState::of(*this).forget_places();
     detail::convert(state_dict(), [&](const Tensor& tensor) { return tensor.to(device); });
 }
 
 void Module::to(DType dtype) {
     if (!is_floating(dtype))
         throw TypeError(fmt::format("Module::to: expected a floating type, got {}", name_of(dtype)));
-    forget_places();
+    ModuleState::of(*this).forget_places();
     detail::convert(state_dict(),
                     [&](const Tensor& tensor) { return is_floating(tensor.dtype()) ? tensor.to(dtype) : tensor; });
 }
 
 void Module::train(bool on) {
-    require_in_place();
-    training_ = on;
-    for (const auto& [name, child] : children_) child->train(on);
+    ModuleState& state = ModuleState::of(*this);
+    state.training = on;
+    for (const auto& [name, child] : state.children) child->train(on);
 }
 
 void Module::zero_grad() {
@@ -234,7 +194,7 @@ void Module::zero_grad() {
 
 StateDict Module::state_dict() const {
     StateDict out;
-    collect("", &out, &out);
+    ModuleState::of(*this).collect("", &out, &out);
     return out;
 }
 

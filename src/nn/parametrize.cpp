@@ -9,6 +9,7 @@
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
 
+#include "module_state.hpp"
 #include "parameter_slot.hpp"
 #include "tensor/access.hpp"
 
@@ -80,6 +81,55 @@ void require_like(const Module& module, std::string_view name, const Tensor& par
             name_of(value.dtype()), value.shape().str(), value.device().info().id));
 }
 
+/// @throws ValueError naming `function` if there is no parameter of this name
+const std::shared_ptr<ParameterSlot>& find_slot(std::string_view function, const Module& module,
+                                                std::string_view name) {
+    const auto& parameters = ModuleState::of(module).parameters;
+    const auto found = std::ranges::find(parameters, name, &ModuleState::OwnParameter::name);
+    if (found == parameters.end()) {
+        std::string names;
+        for (const auto& parameter : parameters)
+            names += fmt::format("{}\"{}\"", names.empty() ? "" : ", ", parameter.name);
+        throw ValueError(fmt::format("{}: expected a parameter of {} ({}), got \"{}\"", function, module.type_name(),
+                                     names.empty() ? "it has none" : names, name));
+    }
+    return found->slot;
+}
+
+Module* find_child(Module& module, std::string_view name) {
+    auto& children = ModuleState::of(module).children;
+    const auto found = std::ranges::find(children, name, &ModuleState::Child::name);
+    return found == children.end() ? nullptr : found->module.get();
+}
+
+void erase_child(Module& module, std::string_view name) {
+    std::erase_if(ModuleState::of(module).children, [name](const auto& child) { return child.name == name; });
+}
+
+/// Invalidates captured steps, and updates the memory scope of the module.
+void mark_changed(Module& module) {
+    ModuleState& state = ModuleState::of(module);
+    ++state.changes;
+    state.placed.store(false, std::memory_order_relaxed);
+}
+
+void add_list(Module& module, std::string_view name, std::unique_ptr<ParametrizationList> list) {
+    Module* container = find_child(module, kChild);
+    if (container == nullptr) {
+        ModuleState::add_child(module, kChild, std::make_unique<ParametrizationLists>());
+        container = find_child(module, kChild);
+    }
+    ModuleState::add_child(*container, name, std::move(list));
+    mark_changed(module);
+}
+
+void remove_list(Module& module, std::string_view name) {
+    Module& container = *find_child(module, kChild);
+    erase_child(container, name);
+    if (ModuleState::of(container).children.empty()) erase_child(module, kChild);
+    mark_changed(module);
+}
+
 }  // namespace
 
 }  // namespace nn::detail
@@ -89,74 +139,21 @@ namespace nn {
 using detail::ParametrizationCalls;
 using detail::ParametrizationList;
 
-/// Access of parametrisations to the internals of Module.
-class ModuleParametrizations {
-  public:
-    /// @throws ValueError naming `function` if there is no parameter of this name
-    static const std::shared_ptr<detail::ParameterSlot>& slot(std::string_view function, const Module& module,
-                                                              std::string_view name) {
-        module.require_in_place();
-        const auto found = std::ranges::find(module.parameters_, name, &Module::OwnParameter::name);
-        if (found == module.parameters_.end()) {
-            std::string names;
-            for (const auto& parameter : module.parameters_)
-                names += fmt::format("{}\"{}\"", names.empty() ? "" : ", ", parameter.name);
-            throw ValueError(fmt::format("{}: expected a parameter of {} ({}), got \"{}\"", function,
-                                         module.type_name(), names.empty() ? "it has none" : names, name));
-        }
-        return found->slot;
-    }
-    static bool any(const Module& module) {
-        return std::ranges::any_of(module.parameters_,
-                                   [](const auto& item) { return item.slot->parametrized != nullptr; });
-    }
-    static void add_list(Module& module, std::string_view name, std::unique_ptr<ParametrizationList> list) {
-        Module* container = child(module, detail::kChild);
-        if (container == nullptr) {
-            module.add_child(detail::kChild, std::make_unique<detail::ParametrizationLists>());
-            container = child(module, detail::kChild);
-        }
-        container->add_child(name, std::move(list));
-        mark_changed(module);
-    }
-    static void remove_list(Module& module, std::string_view name) {
-        Module& container = *child(module, detail::kChild);
-        erase(container, name);
-        if (container.children_.empty()) erase(module, detail::kChild);
-        mark_changed(module);
-    }
-    static void append(Module& module, ParametrizationList& list, ParametrizationCalls calls) {
-        list.append(std::move(calls));
-        mark_changed(module);
-    }
-
-  private:
-    static Module* child(Module& module, std::string_view name) {
-        const auto found = std::ranges::find(module.children_, name, [](const auto& item) { return item.first; });
-        return found == module.children_.end() ? nullptr : found->second.get();
-    }
-    static void erase(Module& module, std::string_view name) {
-        std::erase_if(module.children_, [name](const auto& item) { return item.first == name; });
-    }
-    /// Updates captured steps and the memory scope of the module.
-    static void mark_changed(Module& module) {
-        module.note_change();
-        module.placed_ = false;
-    }
-};
-
 bool Module::is_parametrized(std::string_view name) const {
-    if (name.empty()) return ModuleParametrizations::any(*this);
-    return ModuleParametrizations::slot("is_parametrized", *this, name)->parametrized != nullptr;
+    if (name.empty())
+        return state_ != nullptr && std::ranges::any_of(state_->parameters, [](const auto& parameter) {
+                   return parameter.slot->parametrized != nullptr;
+               });
+    return detail::find_slot("is_parametrized", *this, name)->parametrized != nullptr;
 }
 
 Tensor Module::parameter_value(std::string_view name) const {
-    return Parameter(ModuleParametrizations::slot("parameter_value", *this, name)).value();
+    return Parameter(detail::find_slot("parameter_value", *this, name)).value();
 }
 
 void detail::register_parametrization(Module& module, std::string_view name, ParametrizationCalls calls) {
     constexpr std::string_view function = "register_parametrization";
-    const auto& slot = ModuleParametrizations::slot(function, module, name);
+    const auto& slot = detail::find_slot(function, module, name);
     if (slot.use_count() < 2)
         throw ValueError(
             fmt::format("{}: expected a parameter stored as nn::Parameter, got '{}' of {}, which stores a Tensor",
@@ -172,7 +169,8 @@ void detail::register_parametrization(Module& module, std::string_view name, Par
         const Tensor value = slot->parametrized->value();
         require_like(module, name, value, calls.forward({value}));
         if (calls.freezes_originals) slot->parametrized->freeze();
-        ModuleParametrizations::append(module, *slot->parametrized, std::move(calls));
+        slot->parametrized->append(std::move(calls));
+        mark_changed(module);
         return;
     }
     const Tensor value = slot->tensor;
@@ -193,13 +191,13 @@ void detail::register_parametrization(Module& module, std::string_view name, Par
     ParametrizationList& reference = *list;
     list->set_originals(originals, value.requires_grad(), calls.freezes_originals);
     list->append(std::move(calls));
-    ModuleParametrizations::add_list(module, name, std::move(list));
+    add_list(module, name, std::move(list));
     slot->parametrized = &reference;
 }
 
 void remove_parametrizations(Module& module, std::string_view name, bool leave_parametrized) {
     constexpr std::string_view function = "remove_parametrizations";
-    detail::ParameterSlot& slot = *ModuleParametrizations::slot(function, module, name);
+    detail::ParameterSlot& slot = *detail::find_slot(function, module, name);
     if (slot.parametrized == nullptr)
         throw ValueError(
             fmt::format("{}: expected a parametrised parameter, got '{}' of {}", function, name, module.type_name()));
@@ -211,7 +209,7 @@ void remove_parametrizations(Module& module, std::string_view name, bool leave_p
     if (leave_parametrized) slot.tensor.assign(list.value().clone());
     slot.tensor.set_requires_grad(list.was_trained());
     slot.parametrized = nullptr;
-    ModuleParametrizations::remove_list(module, name);
+    detail::remove_list(module, name);
 }
 
 LoRA::LoRA(const Tensor& weight, const LoRAOptions& options)
@@ -231,7 +229,7 @@ Tensor LoRA::forward(Tensor original) {
 }
 
 LoRA& lora(Module& module, std::string_view name, const LoRAOptions& options) {
-    (void)ModuleParametrizations::slot("lora", module, name);
+    (void)detail::find_slot("lora", module, name);
     return register_parametrization(module, name, LoRA(module.parameter_value(name), options));
 }
 

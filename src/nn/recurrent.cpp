@@ -41,6 +41,11 @@ auto uniform_for(std::int64_t hidden_size, DType dtype, const std::optional<Devi
     return [=](const Shape& shape) { return uniform(shape, -bound, bound, {dtype, device}); };
 }
 
+template <class Options>
+detail::RecurrentOptions recurrent_options(const Options& o) {
+    return {o.num_layers, o.bias, o.batch_first, o.dropout, o.bidirectional, o.dtype, o.device};
+}
+
 /// State of one layer and direction; undefined states remain undefined.
 Tensor layer_state(const Tensor& state, std::int64_t i) { return state.defined() ? select(state, 0, i) : Tensor(); }
 LstmState layer_state(const LstmState& state, std::int64_t i) {
@@ -166,7 +171,7 @@ template class RecurrentNetwork<LstmSequence, LstmState>;
 }  // namespace detail
 
 RNN::RNN(std::int64_t input_size, std::int64_t hidden_size, const RNNOptions& options)
-    : RecurrentNetwork("RNN", {input_size, hidden_size, 1}, detail::RecurrentOptions::of(options)),
+    : RecurrentNetwork("RNN", {input_size, hidden_size, 1}, recurrent_options(options)),
       nonlinearity_(options.nonlinearity) {}
 
 RecurrentSequence RNN::run_layer(const Tensor& x, const Tensor& state, const detail::RecurrentWeights& weights,
@@ -175,7 +180,7 @@ RecurrentSequence RNN::run_layer(const Tensor& x, const Tensor& state, const det
 }
 
 GRU::GRU(std::int64_t input_size, std::int64_t hidden_size, const GRUOptions& options)
-    : RecurrentNetwork("GRU", {input_size, hidden_size, 3}, detail::RecurrentOptions::of(options)),
+    : RecurrentNetwork("GRU", {input_size, hidden_size, 3}, recurrent_options(options)),
       reset_after_(options.reset_after) {}
 
 RecurrentSequence GRU::run_layer(const Tensor& x, const Tensor& state, const detail::RecurrentWeights& weights,
@@ -184,8 +189,7 @@ RecurrentSequence GRU::run_layer(const Tensor& x, const Tensor& state, const det
 }
 
 LSTM::LSTM(std::int64_t input_size, std::int64_t hidden_size, const LSTMOptions& options)
-    : RecurrentNetwork("LSTM", {input_size, hidden_size, 4, options.proj_size}, detail::RecurrentOptions::of(options)) {
-}
+    : RecurrentNetwork("LSTM", {input_size, hidden_size, 4, options.proj_size}, recurrent_options(options)) {}
 
 LstmSequence LSTM::run_layer(const Tensor& x, const LstmState& state, const detail::RecurrentWeights& weights,
                              const SequenceParameters& options) {

@@ -20,6 +20,7 @@
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
 
+#include "module_state.hpp"
 #include "parameter_slot.hpp"
 
 namespace declivity::nn::detail {
@@ -51,34 +52,32 @@ bool warned_often(const Module& module, const Module& caller) {
     return ++warning_counts[{typeid(caller), typeid(module)}] > max_warnings;
 }
 
-}  // namespace
+/// The innermost call of this thread, or null.
+thread_local const ModuleState::Call* innermost_call = nullptr;
 
-const Module::Call*& UnregisteredCalls::innermost() noexcept {
-    thread_local const Module::Call* call = nullptr;
-    return call;
-}
-
-const Module* UnregisteredCalls::root_of(const Module& module) noexcept {
+const Module* root_of(const Module& module) noexcept {
     const Module* root = &module;
-    while (root->parent_ != nullptr) root = root->parent_;
+    while (const Module* const parent = ModuleState::parent_of(*root)) root = parent;
     return root;
 }
 
-bool UnregisteredCalls::is_external(const Module& module) noexcept {
-    for (const Module* ancestor = &module; ancestor != nullptr; ancestor = ancestor->parent_)
-        if (ancestor->external_) return true;
+bool is_external(const Module& module) noexcept {
+    for (const Module* ancestor = &module; ancestor != nullptr; ancestor = ModuleState::parent_of(*ancestor))
+        if (ancestor->external()) return true;
     return false;
 }
 
 /// Returns whether training changes the module: it need not be a child if it is frozen.
-bool UnregisteredCalls::is_trained(const Module& module) {
-    for (const auto& parameter : module.parameters_)
+bool is_trained(const Module& module) {
+    const ModuleState* const state = ModuleState::find(module);
+    if (state == nullptr) return false;
+    for (const auto& parameter : state->parameters)
         if (parameter.slot->tensor.requires_grad()) return true;
-    if (dynamic_cast<const DropoutBase*>(&module) != nullptr) return module.training_;
-    return std::ranges::any_of(module.children_, [](const auto& child) { return is_trained(*child.second); });
+    if (dynamic_cast<const DropoutBase*>(&module) != nullptr) return state->training;
+    return std::ranges::any_of(state->children, [](const auto& child) { return is_trained(*child.module); });
 }
 
-void UnregisteredCalls::report(Module& module, const Module& caller) {
+void report(const Module& module, const Module& caller) {
     const std::string callee_name = class_name(module), caller_name = class_name(caller);
     const std::string text = fmt::format(
         "{0}: expected the modules that forward() calls to be its children, got {1}, which is not: its parameters are "
@@ -89,16 +88,19 @@ void UnregisteredCalls::report(Module& module, const Module& caller) {
     if (!warned_often(module, caller)) std::fprintf(stderr, "declivity: warning: %s\n", text.c_str());
 }
 
-void UnregisteredCalls::enter(Module::Call& call) {
+}  // namespace
+
+void UnregisteredCalls::enter(ModuleState::Call& call) {
     Module& module = call.module_;
-    const Module::Call* const caller = innermost();
+    const ModuleState::Call* const caller = innermost_call;
     call.caller_ = caller;
-    call.root_ = caller != nullptr && module.parent_ == &caller->module_ ? caller->root_ : root_of(module);
-    innermost() = &call;
+    call.root_ =
+        caller != nullptr && ModuleState::parent_of(module) == &caller->module_ ? caller->root_ : root_of(module);
+    innermost_call = &call;
     if (caller == nullptr || caller->root_ == call.root_ || !grad_enabled()) return;
-    const std::atomic_ref reported(module.reported_);
+    std::atomic<bool>& reported = ModuleState::of(module).reported;
     if (active_refusal == nullptr && reported.load(std::memory_order_relaxed)) return;
-    for (const Module::Call* outer = caller->caller_; outer != nullptr; outer = outer->caller_)
+    for (const ModuleState::Call* outer = caller->caller_; outer != nullptr; outer = outer->caller_)
         if (outer->root_ == call.root_) return;
     if ((active_refusal != nullptr && active_refusal->is_trained(call.root_)) || is_external(module) ||
         !is_trained(module))
@@ -107,16 +109,16 @@ void UnregisteredCalls::enter(Module::Call& call) {
     try {
         report(module, caller->module_);
     } catch (...) {
-        innermost() = caller;
+        innermost_call = caller;
         throw;
     }
 }
 
-void UnregisteredCalls::leave(const Module::Call& call) noexcept { innermost() = call.caller_; }
+void UnregisteredCalls::leave(const ModuleState::Call& call) noexcept { innermost_call = call.caller_; }
 
 RefuseUnregisteredCalls::RefuseUnregisteredCalls(const std::vector<const Module*>& trained)
     : previous_(std::exchange(active_refusal, this)) {
-    for (const Module* module : trained) roots_.push_back(UnregisteredCalls::root_of(*module));
+    for (const Module* module : trained) roots_.push_back(root_of(*module));
 }
 RefuseUnregisteredCalls::~RefuseUnregisteredCalls() { active_refusal = previous_; }
 

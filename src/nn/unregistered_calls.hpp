@@ -6,22 +6,16 @@
 
 #include <declivity/nn/module.hpp>
 
+#include "module_state.hpp"
+
 namespace declivity::nn::detail {
 
 class UnregisteredCalls {
   public:
     /// Pushes a call as the innermost one of this thread. @throws ValueError within RefuseUnregisteredCalls, if the
     /// module is not a child
-    static void enter(Module::Call& call);
-    static void leave(const Module::Call& call) noexcept;
-
-  private:
-    friend class RefuseUnregisteredCalls;
-    static const Module::Call*& innermost() noexcept;
-    static const Module* root_of(const Module& module) noexcept;
-    static bool is_external(const Module& module) noexcept;
-    static bool is_trained(const Module& module);
-    static void report(Module& module, const Module& caller);
+    static void enter(ModuleState::Call& call);
+    static void leave(const ModuleState::Call& call) noexcept;
 };
 
 /// While an instance is alive, such calls of this thread throw.

@@ -183,3 +183,20 @@ TEST_CASE("moved-from module: assignment makes it usable again") {
     for (int i = 1; i < 9; ++i) many.emplace_back(5, i);
     for (int i = 1; i < 9; ++i) CHECK(many[static_cast<std::size_t>(i - 1)](x).shape() == Shape{7, i});
 }
+
+TEST_CASE("moved-from module: a child remains a child, and takes the mode of its parent when it is assigned to") {
+    nn::Sequential model(nn::Linear(5, 3), nn::Dropout(0.5));
+    model.eval();
+    nn::Linear taken(std::move(static_cast<nn::Linear&>(model[0])));
+    CHECK_FALSE(taken.training());
+    model[0].set_external();  // no effect
+    CHECK_FALSE(model[0].external());
+    CHECK_THROWS_AS((void)model.parameters(), ValueError);
+    static_cast<nn::Linear&>(model[0]) = nn::Linear(5, 4);
+    CHECK_FALSE(model[0].training());
+    CHECK(model(random_tensor({7, 5}, 1)).shape() == Shape{7, 4});
+    CHECK(taken(random_tensor({7, 5}, 1)).shape() == Shape{7, 3});
+    std::vector<const nn::Module*> visited;
+    model.for_each_child([&](const nn::Module& child) { visited.push_back(&child); });
+    CHECK(visited == std::vector<const nn::Module*>{&model[0], &model[1]});
+}

@@ -6,12 +6,14 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include <declivity/nn/module.hpp>
+#include <declivity/runtime/scope.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/tensors_of.hpp>
 
@@ -21,6 +23,8 @@ template <class Signature>
 class Callable;
 
 namespace detail {
+
+class UnregisteredCalls;
 
 /// operator() with the number of arguments in `First`, and with fewer: missing arguments are default-constructed.
 template <class R, class Arguments, class First>
@@ -67,6 +71,34 @@ std::vector<Tensor> defined_tensors_of(const Values&... values) {
 
 }  // namespace detail
 
+/// RAII scope of a call of the module: opens the scope of its name, registers dependencies of a captured step, and
+/// attributes its tensors to the scope in memory statistics.
+class DECLIVITY_API Module::Call {
+  public:
+    /// @throws ValueError for a moved-from module
+    explicit Call(Module& module);
+    ~Call();
+    Call(const Call&) = delete;
+    Call& operator=(const Call&) = delete;
+    /// @throws ValueError unless the first argument is defined
+    void require_defined(const Tensor& first) const;
+    /// Must be called before hooks. @throws Unsupported in a captured step that does not allow hooks
+    /// (CaptureOptions::hooks)
+    void runs_hooks() const;
+    /// True if there are observers (ObserveCalls).
+    [[nodiscard]] static bool observed() noexcept;
+    void tell(const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs) const;
+    /// Returns the id of a new hook. @throws ValueError naming `function` for an empty one
+    [[nodiscard]] static int new_hook(Module& module, std::string_view function, bool callable);
+
+  private:
+    friend class detail::UnregisteredCalls;
+    Module& module_;
+    Scope scope_;
+    const Call* caller_;  // the enclosing call of this thread, or null
+    const Module* root_;
+};
+
 /// A module that is called with arguments of these types and returns an R; each is a tensor or a type with
 /// tensors_of(), by value. A subclass overrides `forward`:
 ///
@@ -97,13 +129,13 @@ class DECLIVITY_API Callable<R(Args...)>
 
     /// `hook` is called before `forward` and may replace arguments. Returns an id for remove_hook.
     int register_forward_pre_hook(ForwardPreHook hook) {
-        const int number = this->new_hook("register_forward_pre_hook", hook != nullptr);
+        const int number = Module::Call::new_hook(*this, "register_forward_pre_hook", hook != nullptr);
         pre_hooks_.emplace_back(number, std::move(hook));
         return number;
     }
     /// `hook` is called after `forward`, with its arguments, and may replace its result. Returns an id for remove_hook.
     int register_forward_hook(ForwardHook hook) {
-        const int number = this->new_hook("register_forward_hook", hook != nullptr);
+        const int number = Module::Call::new_hook(*this, "register_forward_hook", hook != nullptr);
         hooks_.emplace_back(number, std::move(hook));
         return number;
     }

@@ -1,10 +1,10 @@
 // Layer 6. Module: parameters, buffers and child modules.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -14,7 +14,6 @@
 
 #include <declivity/nn/parameter.hpp>
 #include <declivity/runtime/command_list.hpp>
-#include <declivity/runtime/scope.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/state_dict.hpp>
 #include <declivity/tensor/tensor.hpp>
@@ -23,7 +22,7 @@ namespace declivity::nn {
 
 namespace detail {
 
-class UnregisteredCalls;
+struct ModuleState;
 
 }  // namespace detail
 
@@ -48,7 +47,7 @@ class UnregisteredCalls;
 /// Trainer::fit the call throws ValueError. Use set_external() for a module that is trained separately.
 class DECLIVITY_API Module {
   public:
-    Module() = default;
+    Module();
     virtual ~Module();
     Module(const Module&) = delete;
     Module& operator=(const Module&) = delete;
@@ -67,7 +66,7 @@ class DECLIVITY_API Module {
     void for_each_child(Visit&& visit) const {
         require_in_place();
         guard_children();
-        for (const auto& [name, child] : children_) visit(*child);
+        for (std::size_t i = 0; Module* const child = child_at(i); ++i) visit(*child);
     }
 
     /// Moves all parameters and buffers; handles to them stay valid. Gradients are dropped. Old and new tensors are in
@@ -79,13 +78,13 @@ class DECLIVITY_API Module {
     /// replaced by an assignment, takes the mode of its parent.
     void train(bool on = true);
     void eval() { train(false); }
-    [[nodiscard]] bool training() const noexcept { return training_; }
+    [[nodiscard]] bool training() const noexcept;
     void zero_grad();
 
     /// Declares that this module is called by modules other than its parent, and is trained, saved and moved
     /// separately, for example a critic called by a loss. Disables the warning for such calls.
-    void set_external(bool external = true) noexcept { external_ = external; }
-    [[nodiscard]] bool external() const noexcept { return external_; }
+    void set_external(bool external = true) noexcept;
+    [[nodiscard]] bool external() const noexcept;
 
     /// Parameters and buffers by name; a tied tensor is listed under each of its names. The tensors share memory with
     /// the module.
@@ -167,94 +166,35 @@ class DECLIVITY_API Module {
     /// member's type must be copyable and comparable.
     template <class M, class Owner>
     const M& guarded(M Owner::*member) const {
-        const M& now = static_cast<const Owner&>(*this).*member;
-        if (is_capturing())
-            add_capture_guard([here = lifetime_token_.watch(), owner = &static_cast<const Owner&>(*this), member,
-                               value = now] { return !here.expired() && owner->*member == value; });
-        return now;
+        const Owner& owner = static_cast<const Owner&>(*this);
+        if (is_capturing()) guard([&owner, member, value = owner.*member] { return owner.*member == value; });
+        return owner.*member;
     }
 
-    /// RAII scope of a call of the module: opens the scope of its name, registers dependencies of a captured step, and
-    /// attributes its tensors to the scope in memory statistics.
-    class DECLIVITY_API Call {
-      public:
-        /// @throws ValueError for a moved-from module
-        explicit Call(Module& module);
-        ~Call();
-        Call(const Call&) = delete;
-        Call& operator=(const Call&) = delete;
-        /// @throws ValueError unless the first argument is defined
-        void require_defined(const Tensor& first) const;
-        /// Must be called before hooks. @throws Unsupported in a captured step that does not allow hooks
-        /// (CaptureOptions::hooks)
-        void runs_hooks() const;
-        /// True if there are observers (ObserveCalls).
-        [[nodiscard]] static bool observed() noexcept;
-        void tell(const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs) const;
-
-      private:
-        friend class detail::UnregisteredCalls;
-        Module& module_;
-        Scope scope_;
-        const Call* caller_;  // the enclosing call of this thread, or null
-        const Module* root_;
-    };
     /// @throws ValueError if it was moved from
     void require_in_place(std::string_view path = {}) const;
     /// Must be called by all accessors of children: a captured step that uses them is captured again if their number
     /// has changed, or the module was moved or destroyed.
     void guard_children() const;
-    /// Returns the id of a new hook. @throws ValueError naming `function` for an empty one
-    int new_hook(std::string_view function, bool callable);
     /// Invalidates captured steps, since a call may launch other commands from now on.
-    void note_change() noexcept { ++changes_; }
+    void note_change() noexcept;
     /// Options of the first parameter or buffer, if there is one.
     [[nodiscard]] TensorOptions options_of_tensors() const;
 
-  private:
-    friend class ModuleParametrizations;
-    friend class detail::UnregisteredCalls;
-    struct OwnParameter {
-        std::string name;
-        std::shared_ptr<detail::ParameterSlot> slot;
-    };
-    /// Used by guards to detect that the module was moved or destroyed.
-    class DECLIVITY_API LifetimeToken {
-      public:
-        LifetimeToken() = default;
-        LifetimeToken(LifetimeToken&& other) noexcept { other.token_.reset(); }
-        LifetimeToken& operator=(LifetimeToken&& other) noexcept;
-        std::weak_ptr<const void> watch() const;
+    class Call;  // RAII scope of a call, for Callable (callable.hpp)
 
-      private:
-        mutable std::shared_ptr<const void> token_;  // created on demand
-    };
-    void guard_call() const;
+  private:
+    friend struct detail::ModuleState;
     /// Overridden by Callable. The scopes of other modules, such as lists, are never opened: their children show both
     /// names.
     [[nodiscard]] virtual bool is_called() const noexcept { return false; }
-    void set_scope_name(std::string name);
+    /// Null after the last child.
+    [[nodiscard]] Module* child_at(std::size_t index) const noexcept;
+    /// Adds a capture guard that also fails once the module was moved or destroyed.
+    void guard(std::function<bool()> holds) const;
 
-    void set_mode(bool training) noexcept;
-    void adopt_children() noexcept;
-    void place();
-    void forget_places();
-    void check_name(std::string_view name) const;
-    void collect(std::string_view prefix, std::vector<NamedTensor>* parameters,
-                 std::vector<NamedTensor>* buffers) const;
-
-    std::string scope_name_;
-    std::vector<OwnParameter> parameters_;
-    std::vector<NamedTensor> buffers_;
-    std::vector<std::pair<std::string, std::unique_ptr<Module>>> children_;
-    Module* parent_ = nullptr;
-    bool training_ = true;
-    bool external_ = false;
-    bool reported_ = false;  // warning about calls of a module that is not a child was printed
-    std::uint64_t changes_ = 0;
-    LifetimeToken lifetime_token_;
-    bool placed_ = false;  // its tensors are attributed to its scope in memory statistics
-    bool moved_from_ = false;
+    std::unique_ptr<detail::ModuleState> state_;  // null in a moved-from module
+    Module* parent_ = nullptr;                    // a moved-from child remains a child
 };
 
 }  // namespace declivity::nn

@@ -21,11 +21,6 @@ struct RecurrentOptions {
     bool bidirectional;
     DType dtype;
     std::optional<Device> device;
-
-    template <class Options>
-    static RecurrentOptions of(const Options& o) {
-        return {o.num_layers, o.bias, o.batch_first, o.dropout, o.bidirectional, o.dtype, o.device};
-    }
 };
 
 /// Weights of one layer in one direction.
