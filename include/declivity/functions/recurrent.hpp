@@ -87,8 +87,8 @@ struct LstmParameters {
 };
 
 /// Unidirectional layer of lstm_cell(), as rnn(). With a projection or peepholes it is composed of other functions.
-/// Examples: for x = `[[[1]], [[0]]]`, w = `[[0], [0], [1], [0]]` and u = `[[0], [0], [0], [0]]`, `lstm(x, {}, w, u).y`
-/// is `[[[0.1817]], [[0.09407]]]`; `lstm(x, {}, w, u).state.cell` is `[[0.1904]]`.
+/// Examples: for x = `[[[1]], [[0]]]`, w = `[[0], [0], [2], [0]]` and u = `[[0], [0], [0], [0]]`, `lstm(x, {}, w, u).y`
+/// is `[[[0.2239]], [[0.1182]]]`; `lstm(x, {}, w, u).state.cell` is `[[0.241]]`.
 DECLIVITY_API LstmSequence lstm(const Tensor& x, const LstmState& state, const Tensor& weight_ih,
                                 const Tensor& weight_hh, const Tensor& bias_ih = {}, const Tensor& bias_hh = {},
                                 const LstmParameters& options = {});
