@@ -15,7 +15,7 @@ cmake --preset dev -D DECLIVITY_BUILD_TOOLS=OFF \
     cat configure.log
     exit 1
 }
-cmake --build build/dev --parallel 2 --target declivity_tests xor gpu_compile_collect >build.log 2>&1 || {
+cmake --build build/dev --parallel 2 --target declivity_tests docs_examples xor gpu_compile_collect >build.log 2>&1 || {
     grep -m 20 -B 2 -A 8 'error' build.log || tail -40 build.log
     exit 1
 }
@@ -24,4 +24,5 @@ tests=build/dev/bin/declivity_tests
 $tests --source-file='*ops/engine/elementwise.cpp,*functions/catalogue_table.cpp,*nn/layer_scale.cpp,*reduction/row_rms.cpp'
 $tests --source-file='*functions/catalogue.cpp,*functions/second_gradients.cpp'
 $tests --test-case='matmul: outer'
+build/dev/bin/docs_examples --test-case='examples: activation,examples: reduce,examples: every*'
 build/dev/bin/xor

@@ -28,6 +28,9 @@ struct AttentionParameters {
 /// Lq + Lk (T. Dao, FlashAttention-2, 2023), unless the mask or the slopes require a gradient, or for f64 on devices of
 /// style simt. A query that attends to no key gives 0. As PyTorch's function of this name, which has no window,
 /// query_offset and alibi_slopes (O. Press et al., ALiBi, 2022), and refuses a mask together with is_causal.
+/// Examples: for q = `[[[0, 0], [0, 0]]]`, k = `[[[1, 2], [3, 4]]]` and v = `[[[10], [20]]]`,
+/// `scaled_dot_product_attention(q, k, v)` is `[[[15], [15]]]` (equal scores);
+/// `scaled_dot_product_attention(q, k, v, {.is_causal = true})` is `[[[10], [15]]]`.
 /// @throws ShapeError, TypeError, ValueError, DeviceError naming the argument
 DECLIVITY_API Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value,
                                                   const AttentionParameters& options = {});
@@ -47,6 +50,8 @@ struct CachedAttentionParameters {
 /// and value may be f16 or bf16 if query is f32. As flash_attn_with_kvcache of T. Dao's flash-attn, whose cache_seqlens
 /// do not include the keys that the call itself adds. Optimised for few queries; gradients are those of
 /// scaled_dot_product_attention with a mask, which is then used. Page indices outside of 0 .. P - 1 are clamped.
+/// Example: for q = `[[[[0]]]]`, k = `[[[[1], [2], [3]]]]`, v = `[[[[10], [20], [90]]]]` and i64 lengths = `[2]`,
+/// `cached_attention(q, k, v, lengths)` is `[[[[15]]]]` (the mean of two keys).
 /// @throws ShapeError, TypeError, ValueError, DeviceError naming the argument
 DECLIVITY_API Tensor cached_attention(const Tensor& query, const Tensor& key, const Tensor& value,
                                       const Tensor& lengths, const CachedAttentionParameters& options = {});
@@ -64,12 +69,15 @@ struct RotaryParameters {
 /// Rotary position embedding, RoPE (J. Su et al., RoFormer, 2021): x (..., L, D) with each pair i of elements of row l
 /// rotated by scale * position * base^(-2 i / dims). As mlx.fast.rope (interleaved: traditional there) and ONNX's
 /// RotaryEmbedding.
+/// Example: for x = `[[1, 0], [1, 0]]`, `rotary_embedding(x)` is `[[1, 0], [0.5403, 0.8415]]` (row 1 by 1 radian).
 /// @throws ValueError, ShapeError, TypeError naming the argument
 DECLIVITY_API Tensor rotary_embedding(const Tensor& x, const RotaryParameters& options = {});
 
 /// Sinusoidal position embedding: sin(position / base^(2 i / dims)) at index 2 i and cos at 2 i + 1 (A. Vaswani et al.,
 /// Attention is all you need, 2017): positions (...) of any type -> (..., dims), f32, or f64 if positions are f64. No
 /// gradient flows to positions.
+/// Example: for positions = `[0, 1]`, `sinusoidal_embedding(positions, 4, 100)` is
+/// `[[0, 1, 0, 1], [0.8415, 0.5403, 0.09983, 0.995]]`.
 /// @throws ValueError unless dims is even and above 0
 DECLIVITY_API Tensor sinusoidal_embedding(const Tensor& positions, std::int64_t dims, double base = 10000);
 

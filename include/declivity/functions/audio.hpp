@@ -42,6 +42,7 @@ struct SpectrogramOptions {
     bool onesided = true;
 };
 /// (..., T) -> (..., frequencies, frames), or (..., frequencies, frames, 2) without a power. See stft().
+/// Example: `audio::spectrogram(ones({4}), {.n_fft = 4, .window = ones({4}), .center = false})` is `[[16], [0], [0]]`.
 DECLIVITY_API Tensor spectrogram(const Tensor& x, const SpectrogramOptions& options = {});
 
 struct MelFilterBankOptions {
@@ -51,6 +52,7 @@ struct MelFilterBankOptions {
     MelScale mel_scale = MelScale::htk;
 };
 /// Triangular filters that convert frequencies 0 .. sample_rate / 2 to mels: (n_freqs, n_mels).
+/// Example: `audio::mel_filter_bank(5, 2, 8000)` is `[[0, 0], [0.6759, 0.3241], [0, 0.9055], [0, 0.4528], [0, 0]]`.
 /// @throws ValueError for inconsistent numbers
 DECLIVITY_API Tensor mel_filter_bank(std::int64_t n_freqs, std::int64_t n_mels, std::int64_t sample_rate,
                                      const MelFilterBankOptions& mel = {}, const TensorOptions& options = {});
@@ -63,6 +65,7 @@ struct MelSpectrogramOptions {
     Tensor filter_bank = {};  ///< (frequencies, n_mels) instead of mel_filter_bank()
 };
 /// (..., T) -> (..., n_mels, frames).
+/// Example: `audio::mel_spectrogram(ones({1600}), {.n_mels = 8}).shape()` is `[8, 9]`.
 DECLIVITY_API Tensor mel_spectrogram(const Tensor& x, const MelSpectrogramOptions& options = {});
 
 struct AmplitudeToDbOptions {
@@ -72,6 +75,8 @@ struct AmplitudeToDbOptions {
     std::optional<double> top_db = std::nullopt;  ///< clamps to this far below the maximum of all but leading axes
 };
 /// multiplier (log10(x) - db_multiplier), x (..., channels, frequencies, frames) or fewer axes.
+/// Examples: for x = `[[1, 100, 0]]`, `audio::amplitude_to_db(x)` is `[[0, 20, -100]]`;
+/// `audio::amplitude_to_db(x, {.top_db = 30})` is `[[0, 20, -10]]`.
 DECLIVITY_API Tensor amplitude_to_db(const Tensor& x, const AmplitudeToDbOptions& options = {});
 
 struct MfccOptions {
@@ -82,6 +87,7 @@ struct MfccOptions {
 };
 /// Mel-frequency cepstral coefficients (MFCC), the cosine transform of a logarithmic mel spectrogram: (..., T) -> (...,
 /// n_mfcc, frames).
+/// Example: `audio::mfcc(ones({1600}), {.n_mfcc = 5}).shape()` is `[5, 9]`.
 /// @throws ValueError for more coefficients than mels
 DECLIVITY_API Tensor mfcc(const Tensor& x, const MfccOptions& options = {});
 

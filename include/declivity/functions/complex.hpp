@@ -8,20 +8,28 @@
 namespace declivity {
 
 /// (..., 2) from real and imaginary parts, which broadcast.
+/// Example: for re = `[1, 2]` and im = `[3, 4]`, `complex(re, im)` is `[[1, 3], [2, 4]]`.
 DECLIVITY_API Tensor complex(const Tensor& real, const Tensor& imag);
 /// (..., 2) from magnitudes and angles in radians, which broadcast.
+/// Example: for r = `[2, 2]` and phi = `[0, 1.5707963]`, `polar(r, phi)` is `[[2, 0], [0, 2]]`.
 DECLIVITY_API Tensor polar(const Tensor& abs, const Tensor& angle);
 /// Real and imaginary part of z (..., 2), as views.
+/// Example: for z = `[[1, 3], [2, 4]]`, `real(z)` is `[1, 2]`.
 /// @throws ShapeError, here and below, if the last axis is not 2
 DECLIVITY_API Tensor real(const Tensor& z);
+/// Imaginary part, as a view. Example: for z = `[[1, 3], [2, 4]]`, `imag(z)` is `[3, 4]`.
 DECLIVITY_API Tensor imag(const Tensor& z);
 /// Product of a (..., 2) and b (..., 2), which broadcast.
+/// Example: for a = `[1, 2]` and b = `[3, -1]`, `complex_mul(a, b)` is `[5, 5]`.
 DECLIVITY_API Tensor complex_mul(const Tensor& a, const Tensor& b);
 /// Complex conjugate.
+/// Example: for z = `[[1, 3], [2, -4]]`, `complex_conj(z)` is `[[1, -3], [2, 4]]`.
 DECLIVITY_API Tensor complex_conj(const Tensor& z);
 /// Magnitude of z (..., 2), without overflow. The gradient at 0 is 0.
+/// Example: for z = `[[3, -4], [0, 2]]`, `complex_abs(z)` is `[5, 2]`.
 DECLIVITY_API Tensor complex_abs(const Tensor& z);
 /// Angle of z (..., 2) in [-pi, pi]; 0 for z = 0, with gradient 0.
+/// Example: for z = `[[1, 1], [-1, 0], [0, -2]]`, `angle(z)` is `[0.7854, 3.142, -1.571]`.
 DECLIVITY_API Tensor angle(const Tensor& z);
 
 }  // namespace declivity

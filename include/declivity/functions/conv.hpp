@@ -59,6 +59,8 @@ struct Conv2dParameters {
 };
 /// 2-D convolution: x (N, C, H, W), weight (O, C / groups, R, S), bias (O) or undefined -> (N, O, P, Q) with P = (H + 2
 /// padding - dilation (R - 1) - 1) / stride + 1. A cross-correlation: the filter is not flipped.
+/// Examples: for x = `[[[1, 2, 3], [4, 5, 6]]]` and weight = `[[[[1, 10]]]]`, `conv2d(x, weight)` is
+/// `[[[21, 32], [54, 65]]]`; `conv2d(x, weight, {}, {.stride = 2, .padding = {0, 1}})` is `[[[10, 32]]]`.
 DECLIVITY_API Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
                             const Conv2dParameters& options = {});
 
@@ -70,6 +72,8 @@ struct Conv1dParameters {
 };
 /// 1-D convolution: x (N, C, L), weight (O, C / groups, R), bias (O) or undefined -> (N, O, P), computed by conv2d with
 /// height 1.
+/// Examples: for x = `[[1, 2, 3]]` and weight = `[[[1, 10]]]`, `conv1d(x, weight)` is `[[21, 32]]`;
+/// `conv1d(x, weight, {}, {.padding = "same"})` is `[[21, 32, 3]]`.
 DECLIVITY_API Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
                             const Conv1dParameters& options = {});
 
@@ -83,6 +87,8 @@ struct ConvTranspose2dParameters {
 /// Transposed convolution (deconvolution), the gradient of conv2d with respect to its input: x (N, C, H, W), weight (C,
 /// O / groups, R, S), bias (O) or undefined -> (N, O, P, Q) with P = (H - 1) stride - 2 padding + dilation (R - 1) +
 /// output_padding + 1 (Zeiler et al. 2010).
+/// Examples: for x = `[[[1, 2]]]` and weight = `[[[[1, 10]]]]`, `conv_transpose2d(x, weight)` is `[[[1, 12, 20]]]`;
+/// `conv_transpose2d(x, weight, {}, {.stride = {1, 2}})` is `[[[1, 10, 2, 20]]]`.
 DECLIVITY_API Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
                                       const ConvTranspose2dParameters& options = {});
 

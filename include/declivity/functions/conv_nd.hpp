@@ -19,6 +19,8 @@ struct Conv3dParameters {
 };
 /// 3-D convolution: x (N, C, D, H, W), weight (O, C / groups, Q, R, S), bias (O) or undefined -> (N, O, E, F, G), with
 /// sizes as for conv2d. Computed as the sum of one conv2d of all slices for each of the Q depth slices of the filter.
+/// Example: for x = `[[[[1, 2]], [[3, 4]]]]` and weight = `[[[[[1]], [[10]]]]]`, `conv3d(x, weight)` is
+/// `[[[[31, 42]]]]`.
 DECLIVITY_API Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
                             const Conv3dParameters& options = {});
 
@@ -31,6 +33,8 @@ struct ConvTranspose1dParameters {
 };
 /// 1-D transposed convolution: x (N, C, L), weight (C, O / groups, R), bias (O) or undefined -> (N, O, P), with P = (L
 /// - 1) stride - 2 padding + dilation (R - 1) + output_padding + 1, computed by conv_transpose2d with height 1.
+/// Examples: for x = `[[1, 2]]` and weight = `[[[1, 10]]]`, `conv_transpose1d(x, weight)` is `[[1, 12, 20]]`;
+/// `conv_transpose1d(x, weight, {}, {.stride = 2})` is `[[1, 10, 2, 20]]`.
 DECLIVITY_API Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
                                       const ConvTranspose1dParameters& options = {});
 
@@ -43,11 +47,14 @@ struct ConvTranspose3dParameters {
 };
 /// 3-D transposed convolution: x (N, C, D, H, W), weight (C, O / groups, Q, R, S), bias (O) or undefined -> (N, O, E,
 /// F, G), with sizes as for conv_transpose1d.
+/// Example: for x = `[[[[1, 2]]]]` and weight = `[[[[[1]], [[10]]]]]`, `conv_transpose3d(x, weight)` is
+/// `[[[[1, 2]], [[10, 20]]]]`.
 DECLIVITY_API Tensor conv_transpose3d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
                                       const ConvTranspose3dParameters& options = {});
 
 /// Sliding windows of `size` elements, `step` apart, along one axis, as Tensor.unfold of PyTorch: the axis becomes the
 /// number of windows, and a new last axis has their elements. A copy.
+/// Example: for x = `[1, 2, 3, 4, 5]`, `unfold_axis(x, 0, 3, 2)` is `[[1, 2, 3], [3, 4, 5]]`.
 DECLIVITY_API Tensor unfold_axis(const Tensor& x, std::int64_t axis, std::int64_t size, std::int64_t step);
 
 /// Hyperparameters of unfold and fold.
@@ -58,8 +65,11 @@ struct UnfoldParameters {
     Size2 dilation = 1;
 };
 /// im2col: x (N, C, H, W) -> (N, C R S, windows), the windows row by row.
+/// Example: for x = `[[[1, 2, 3], [4, 5, 6]]]`, `unfold(x, {.kernel_size = 2})` is `[[1, 2], [2, 3], [4, 5], [5, 6]]`.
 DECLIVITY_API Tensor unfold(const Tensor& x, const UnfoldParameters& options);
 /// col2im, the gradient of unfold: sums windows into images of `output_size`: x (N, C R S, windows) -> (N, C, H, W).
+/// Example: for x = `[[1, 2], [2, 3], [4, 5], [5, 6]]`, `fold(x, {2, 3}, {.kernel_size = 2})` is
+/// `[[[1, 4, 3], [4, 10, 6]]]` (overlaps are summed).
 DECLIVITY_API Tensor fold(const Tensor& x, Size2 output_size, const UnfoldParameters& options);
 
 }  // namespace declivity

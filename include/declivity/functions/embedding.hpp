@@ -22,6 +22,8 @@ struct EmbeddingParameters {
     bool scale_grad_by_freq = false;  ///< divides the gradient of a row by the number of its occurrences in indices
 };
 /// Rows of weight (V, D) by index: indices of any shape S -> (S..., D).
+/// Example: for i64 i = `[2, 0, 2]` and weight = `[[1, 2], [3, 4], [5, 6]]`, `embedding(i, weight)` is
+/// `[[5, 6], [1, 2], [5, 6]]`.
 DECLIVITY_API Tensor embedding(const Tensor& indices, const Tensor& weight, const EmbeddingParameters& options = {});
 
 /// Reduction of the rows of a bag.
@@ -43,6 +45,9 @@ struct EmbeddingBagParameters {
 /// indices (B, L), or parts of indices (N) that begin at offsets (B), i32 or i64, ascending from 0. per_sample_weights,
 /// of the shape of indices, scale the rows, for BagMode::sum. The gradient of a maximum goes to the first of equal
 /// elements.
+/// Examples: for i64 i = `[0, 2, 1]`, i64 offsets = `[0, 2, 2]` and weight = `[[1, 2], [3, 4], [5, 6]]`,
+/// `embedding_bag(i, weight, offsets)` is `[[3, 4], [0, 0], [3, 4]]`;
+/// `embedding_bag(i, weight, offsets, {}, {.mode = BagMode::sum})` is `[[6, 8], [0, 0], [3, 4]]`.
 DECLIVITY_API Tensor embedding_bag(const Tensor& indices, const Tensor& weight, const Tensor& offsets = {},
                                    const Tensor& per_sample_weights = {}, const EmbeddingBagParameters& options = {});
 

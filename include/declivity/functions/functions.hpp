@@ -3,6 +3,9 @@
 // Every function checks shapes, types and devices immediately and throws ShapeError, TypeError, DeviceError or
 // ValueError with its own name in front. f16 and bf16 are computed in f32.
 //
+// Examples in docstrings write tensors as nested brackets, f32 unless another type precedes the name; the test
+// docs.examples evaluates them.
+//
 // Every function of floating types is differentiable to any order: with GradOptions::create_graph gradients are
 // composed of functions of this catalogue, otherwise they have kernels of their own. No gradient flows to labels and
 // running statistics, or through comparisons, argmax, integers and memory access (Tensor::view()). An in-place write is

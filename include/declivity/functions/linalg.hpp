@@ -70,36 +70,59 @@ struct LeastSquares {
 
 /// Cholesky factor L with L L^T = A for symmetric, positive definite A, of which the lower triangle is read; `upper`:
 /// L^T, from the upper triangle. NaN from the first leading minor on that is not positive; info is its 1-based order.
+/// Examples: for a = `[[4, 2], [2, 5]]`, `linalg::cholesky(a)` is `[[2, 0], [1, 2]]`; `linalg::cholesky(a, true)` is
+/// `[[2, 1], [0, 2]]`.
 DECLIVITY_API Tensor cholesky(const Tensor& a, bool upper = false);
+/// cholesky() with info. Example: for a = `[[4, 2], [2, 5]]`, `linalg::cholesky_ex(-a).info` is `1`.
 DECLIVITY_API FactorInfo cholesky_ex(const Tensor& a, bool upper = false);
 /// X of A X = B, and the inverse of A, for the Cholesky factor of A. b (..., n, k).
+/// Example: for b = `[[8], [12]]` and l = `[[2, 0], [1, 2]]`, `linalg::cholesky_solve(b, l)` is `[[1], [2]]`.
 DECLIVITY_API Tensor cholesky_solve(const Tensor& b, const Tensor& factor, bool upper = false);
+/// Inverse of A from its Cholesky factor. Example: for l = `[[2, 0], [1, 2]]`, `linalg::cholesky_inverse(l)` is
+/// `[[0.3125, -0.125], [-0.125, 0.25]]`.
 DECLIVITY_API Tensor cholesky_inverse(const Tensor& factor, bool upper = false);
 
 /// LU factorisation P L U = A with partial pivoting. A matrix of less than full rank has zeros on the diagonal of U.
+/// Examples: for a = `[[1, 2], [4, 4]]`, `linalg::lu_factor(a).lu` is `[[4, 4], [0.25, 1]]`;
+/// `linalg::lu_factor(a).pivots` is `[2, 2]`.
 DECLIVITY_API LuFactors lu_factor(const Tensor& a);
+/// lu_factor() with info. Example: `linalg::lu_factor_ex(zeros({2, 2})).info` is `1`.
 DECLIVITY_API LuFactorsInfo lu_factor_ex(const Tensor& a);
+/// The factors as three matrices. Examples: for a = `[[1, 2], [4, 4]]`, `linalg::lu(a).l` is `[[1, 0], [0.25, 1]]`;
+/// `linalg::lu(a).p` is `[[0, 1], [1, 0]]`.
 DECLIVITY_API Lu lu(const Tensor& a);
 /// P, L and U from the result of lu_factor.
+/// Example: for lu = `[[4, 4], [0.25, 1]]` and i32 pivots = `[2, 2]`, `linalg::lu_unpack(lu, pivots).u` is
+/// `[[4, 4], [0, 1]]`.
 DECLIVITY_API Lu lu_unpack(const Tensor& lu, const Tensor& pivots);
 /// X of A X = B from the result of lu_factor(A); `left` = false: of X A = B; `adjoint`: with A^T.
+/// Example: for lu = `[[4, 4], [0.25, 1]]`, i32 pivots = `[2, 2]` and b = `[[5], [12]]`,
+/// `linalg::lu_solve(lu, pivots, b)` is `[[1], [2]]`.
 DECLIVITY_API Tensor lu_solve(const Tensor& lu, const Tensor& pivots, const Tensor& b, bool left = true,
                               bool adjoint = false);
 
 /// QR factorisation Q R = A with orthonormal columns of Q, by Householder reflections.
+/// Examples: for a = `[[3, 1], [4, 2]]`, `abs(linalg::qr(a).r)` is `[[5, 2.2], [0, 0.4]]`;
+/// `linalg::qr(ones({3, 2}), "complete").q.shape()` is `[3, 3]`.
 /// @param mode "reduced": q (..., m, k), r (..., k, n) for k = min(m, n); "complete": (..., m, m), (..., m, n), without
 /// gradients for m > n; "r": no q, no gradients
 DECLIVITY_API Qr qr(const Tensor& a, std::string_view mode = "reduced");
 
 /// Eigendecomposition V diag(values) V^T = A of symmetric A, of which one triangle is read, by Jacobi rotations. The
 /// signs of the vectors, and the basis for equal values, are arbitrary: functions that depend on them have no gradient.
+/// Examples: for a = `[[2, 1], [1, 2]]`, `linalg::eigh(a).values` is `[1, 3]`; `abs(linalg::eigh(a).vectors)` is
+/// `[[0.7071, 0.7071], [0.7071, 0.7071]]`.
 /// @param uplo "L" or "U"
 DECLIVITY_API Eigh eigh(const Tensor& a, std::string_view uplo = "L");
+/// Only the eigenvalues. Example: for a = `[[2, 1], [1, 2]]`, `linalg::eigvalsh(a)` is `[1, 3]`.
 DECLIVITY_API Tensor eigvalsh(const Tensor& a, std::string_view uplo = "L");
 
 /// Singular value decomposition U diag(S) V^T = A by Jacobi rotations. Signs are arbitrary as for eigh. No gradient
 /// flows to the columns and rows that only full matrices have.
+/// Examples: for a = `[[0, 2], [3, 0], [0, 0]]`, `linalg::svd(a).s` is `[3, 2]`; `abs(linalg::svd(a).vh)` is
+/// `[[1, 0], [0, 1]]`; `linalg::svd(a).u.shape()` is `[3, 3]`; `linalg::svd(a, false).u.shape()` is `[3, 2]`.
 DECLIVITY_API Svd svd(const Tensor& a, bool full_matrices = true);
+/// Only the singular values. Example: for a = `[[0, 2], [3, 0], [0, 0]]`, `linalg::svdvals(a)` is `[3, 2]`.
 DECLIVITY_API Tensor svdvals(const Tensor& a);
 
 // ---- solvers
@@ -110,17 +133,28 @@ struct SolveTriangularOptions {
     bool unitriangular = false;  ///< unit diagonal, which is not read
 };
 /// X of A X = B for triangular A; leading axes broadcast.
+/// Example: for a = `[[2, 0], [1, 4]]` and b = `[[2], [9]]`, `linalg::solve_triangular(a, b, {.upper = false})` is
+/// `[[1], [2]]`.
 DECLIVITY_API Tensor solve_triangular(const Tensor& a, const Tensor& b, const SolveTriangularOptions& options);
 /// X of A X = B (X A = B); b (..., n, k), or, as in PyTorch, vectors: (n), or the axes of a except the last.
+/// Example: for a = `[[2, 1], [1, 3]]` and b = `[4, 7]`, `linalg::solve(a, b)` is `[1, 2]`.
 DECLIVITY_API Tensor solve(const Tensor& a, const Tensor& b, bool left = true);
+/// solve() with info. Example: for b = `[4, 7]`, `linalg::solve_ex(zeros({2, 2}), b).info` is `1`.
 DECLIVITY_API SolutionInfo solve_ex(const Tensor& a, const Tensor& b, bool left = true);
+/// Inverse. Example: for a = `[[1, 2], [3, 4]]`, `linalg::inv(a)` is `[[-2, 1], [1.5, -0.5]]`.
 DECLIVITY_API Tensor inv(const Tensor& a);
+/// inv() with info. Example: `linalg::inv_ex(zeros({2, 2})).info` is `1`.
 DECLIVITY_API InverseInfo inv_ex(const Tensor& a);
 /// Least squares: X that minimises ||A X - B|| for A of full rank; if there are several (m < n), the smallest X.
+/// Examples: for a = `[[1, 0], [1, 1], [1, 2]]` and b = `[[1], [3], [4]]`, `linalg::lstsq(a, b).solution` is
+/// `[[1.167], [1.5]]`; `linalg::lstsq(a, b).residuals` is `[0.1667]`.
 DECLIVITY_API LeastSquares lstsq(const Tensor& a, const Tensor& b);
 /// tensorinv: inverse of a as a map from its last axes to its first `ind`. tensorsolve: x of tensordot(a, x, x.rank())
 /// = b, where the axes `axes` of a are moved to its end first.
+/// Example: for a = `2 * reshape(eye(4), {2, 2, 4})`, `linalg::tensorinv(a).shape()` is `[4, 2, 2]`.
 DECLIVITY_API Tensor tensorinv(const Tensor& a, std::int64_t ind = 2);
+/// x of tensordot(a, x, x.rank()) = b; see tensorinv(). Example: for a = `2 * reshape(eye(4), {2, 2, 4})` and b =
+/// `[[2, 4], [6, 8]]`, `linalg::tensorsolve(a, b)` is `[1, 2, 3, 4]`.
 DECLIVITY_API Tensor tensorsolve(const Tensor& a, const Tensor& b, const Dims& axes = {});
 
 struct RankOptions {
@@ -129,22 +163,30 @@ struct RankOptions {
     bool hermitian = false;                     ///< a is symmetric: only its lower triangle is read
 };
 /// Moore-Penrose pseudoinverse: singular values of at most max(atol, rtol S_0) count as 0.
+/// Example: for a = `[[1, 0], [0, 0], [0, 2]]`, `linalg::pinv(a)` is `[[1, 0, 0], [0, 0, 0.5]]`.
 DECLIVITY_API Tensor pinv(const Tensor& a, const RankOptions& options = {});
 /// Number of singular values above that tolerance; i64.
+/// Example: for a = `[[1, 2], [2, 4]]`, `linalg::matrix_rank(a)` is `1`.
 DECLIVITY_API Tensor matrix_rank(const Tensor& a, const RankOptions& options = {});
 
 // ---- determinants, powers
 
 /// Determinant. Its gradient is also defined for singular matrices, up to the rounding errors of the factorisation.
+/// Example: for a = `[[1, 2], [3, 4]]`, `linalg::det(a)` is `-2`.
 DECLIVITY_API Tensor det(const Tensor& a);
 /// Sign and logarithm of the magnitude of the determinant.
+/// Examples: for a = `[[1, 2], [3, 4]]`, `linalg::slogdet(a).sign` is `-1`; `linalg::slogdet(a).logabsdet` is `0.6931`.
 DECLIVITY_API SignLogDet slogdet(const Tensor& a);
 /// log(det(a)), NaN if that is negative.
+/// Examples: for a = `[[2, 0], [0, 5]]`, `linalg::logdet(a)` is `2.303`; `linalg::logdet(a * a - 9)` is `nan`.
 DECLIVITY_API Tensor logdet(const Tensor& a);
 /// Matrix power A A ... A; for negative n of the inverse; for 0 the identity.
+/// Examples: for a = `[[1, 1], [0, 1]]`, `linalg::matrix_power(a, 5)` is `[[1, 5], [0, 1]]`;
+/// `linalg::matrix_power(a, -1)` is `[[1, -1], [0, 1]]`.
 DECLIVITY_API Tensor matrix_power(const Tensor& a, std::int64_t n);
 /// Matrix exponential I + A + A^2 / 2 + ..., by scaling and squaring with a Taylor polynomial (Higham, Functions of
 /// Matrices, 10.3). Accurate up to ||A||_1 of 2^15.
+/// Example: for a = `[[0, 1], [0, 0]]`, `linalg::matrix_exp(a)` is `[[1, 1], [0, 1]]`.
 DECLIVITY_API Tensor matrix_exp(const Tensor& a);
 
 // ---- norms
@@ -169,17 +211,23 @@ class DECLIVITY_API NormOrder {
 };
 
 /// (sum |x|^p)^(1/p), as declivity::norm.
+/// Examples: for x = `[[3, -4], [6, 8]]`, `linalg::vector_norm(x, 2, {1})` is `[5, 10]`; `linalg::vector_norm(x, 1)` is
+/// `21`.
 DECLIVITY_API Tensor vector_norm(const Tensor& x, double p = 2, const Dims& axes = {}, bool keep_axes = false);
 /// Deleted to require p before the axes: vector_norm(x, 2, {1}).
 Tensor vector_norm(const Tensor& x, std::initializer_list<std::int64_t> axes) = delete;
 /// Norm of matrices in two axes: "fro"; "nuc"; inf and -inf, the largest and smallest sum of |x| over a row; 1 and -1,
 /// over a column; 2 and -2, the largest and smallest singular value.
+/// Examples: for a = `[[3, 0], [4, 0]]`, `linalg::matrix_norm(a)` is `5`; `linalg::matrix_norm(a, 1)` is `7`;
+/// `linalg::matrix_norm(a, INFINITY)` is `4`; `linalg::matrix_norm(a, "nuc")` is `5`.
 DECLIVITY_API Tensor matrix_norm(const Tensor& a, const NormOrder& order = "fro", const Dims& axes = {-2, -1},
                                  bool keep_axes = false);
 /// vector_norm for one axis, or no axes and x (N); matrix_norm for two, or no axes and x (m, n). Without an order the
 /// square root of the sum of squares over the axes, or over all.
+/// Examples: for x = `[3, -4]`, `linalg::norm(x, 1)` is `7`; `linalg::norm(diag(x), 2)` is `4`.
 DECLIVITY_API Tensor norm(const Tensor& x, const NormOrder& order = {}, const Dims& axes = {}, bool keep_axes = false);
 /// Condition number ||A|| ||A^-1||; without an order, and for 2 and -2, by singular values.
+/// Example: for a = `[[1, 0], [0, 4]]`, `linalg::cond(a)` is `4`.
 DECLIVITY_API Tensor cond(const Tensor& a, const NormOrder& order = {});
 
 // Overloads of tensors_of().

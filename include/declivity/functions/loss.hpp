@@ -30,6 +30,10 @@ struct CrossEntropyOptions {
 /// -log softmax(logits)[label], times weight[label]: logits (N, C, ...), labels (N, ...), or (C) and (); the trainer
 /// reports invalid labels. A target of the logits' shape contains probabilities: minus the sum of target times weight
 /// times log softmax, whose mean is over N, .... weight (C) or undefined.
+/// Examples: for x = `[[2, 0], [0, 0]]`, i64 labels = `[0, 1]` and target = `[[1, 0], [0.5, 0.5]]`,
+/// `cross_entropy(x, labels)` is `0.41`; `cross_entropy(x, labels, {.reduction = Reduction::none})` is
+/// `[0.1269, 0.6931]`; `cross_entropy(x, target)` is `0.41`; `cross_entropy(x, labels, {.ignore_index = 1})` is
+/// `0.1269`.
 DECLIVITY_API Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& options = {},
                                    const Tensor& weight = {});
 
@@ -39,6 +43,7 @@ struct NllLossOptions {
 };
 /// Negative log-likelihood -x[label] weight[label] of log-probabilities x (N, C, ...), labels (N, ...), or (C) and ();
 /// weight (C) or undefined.
+/// Example: for x = `[[-0.1, -2], [-1, -0.5]]` and i64 labels = `[0, 1]`, `nll_loss(x, labels)` is `0.3`.
 DECLIVITY_API Tensor nll_loss(const Tensor& x, const Tensor& labels, const NllLossOptions& options = {},
                               const Tensor& weight = {});
 
@@ -49,6 +54,7 @@ struct MultiMarginLossOptions {
 };
 /// Sum over the other classes of max(0, margin - x[label] + x[class])^p, times weight[label] / C: x (N, C), labels (N),
 /// or (C) and (); weight (C) or undefined.
+/// Example: for x = `[[1, 0.5, -1]]` and i64 labels = `[0]`, `multi_margin_loss(x, labels)` is `0.1667`.
 DECLIVITY_API Tensor multi_margin_loss(const Tensor& x, const Tensor& labels,
                                        const MultiMarginLossOptions& options = {}, const Tensor& weight = {});
 
@@ -56,30 +62,41 @@ DECLIVITY_API Tensor multi_margin_loss(const Tensor& x, const Tensor& labels,
 
 /// Binary cross entropy of probabilities x and targets in [0, 1], times a weight that broadcasts: logarithms are at
 /// least -100, and the gradient is finite at 0 and 1.
+/// Example: for x = `[0.5, 0]` and target = `[1, 1]`, `binary_cross_entropy(x, target, Reduction::none)` is
+/// `[0.6931, 100]`.
 DECLIVITY_API Tensor binary_cross_entropy(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::mean,
                                           const Tensor& weight = {});
 /// binary_cross_entropy of sigmoid(logits), computed without overflow. weight and pos_weight, which scales the term of
 /// target 1, broadcast, or are undefined.
+/// Example: for x = `[0, 200]` and target = `[1, 0]`, `bce_with_logits(x, target, Reduction::none)` is `[0.6931, 200]`.
 DECLIVITY_API Tensor bce_with_logits(const Tensor& logits, const Tensor& target, Reduction reduction = Reduction::mean,
                                      const Tensor& weight = {}, const Tensor& pos_weight = {});
 /// PyTorch's name of bce_with_logits.
+/// Example: for x = `[0]` and target = `[1]`, `binary_cross_entropy_with_logits(x, target)` is `0.6931`.
 DECLIVITY_API Tensor binary_cross_entropy_with_logits(const Tensor& logits, const Tensor& target,
                                                       Reduction reduction = Reduction::mean, const Tensor& weight = {},
                                                       const Tensor& pos_weight = {});
 /// Focal loss: bce_with_logits times (1 - p)^gamma, where p is the probability of the target, and times alpha for
 /// targets 1, 1 - alpha for targets 0, or neither for alpha -1 (Lin et al. 2017).
+/// Example: for x = `[0, 2]` and target = `[1, 1]`, `sigmoid_focal_loss(x, target, -1)` is `[0.1733, 0.001804]`.
 DECLIVITY_API Tensor sigmoid_focal_loss(const Tensor& logits, const Tensor& target, double alpha = 0.25,
                                         double gamma = 2, Reduction reduction = Reduction::none);
 /// Mean over C of bce_with_logits, times a weight that broadcasts: x and target (N, C), or (C).
+/// Example: for x = `[[0, 2]]` and target = `[[1, 1]]`, `multilabel_soft_margin_loss(x, target)` is `0.41`.
 DECLIVITY_API Tensor multilabel_soft_margin_loss(const Tensor& x, const Tensor& target,
                                                  Reduction reduction = Reduction::mean, const Tensor& weight = {});
 /// Sum of max(0, 1 - x[label] + x[class]) / C over the labels of a row and the classes that are not labels of it: x (N,
 /// C) or (C), labels of its shape, integers, which end at the first negative one. Allocates N C^2 elements.
+/// Example: for x = `[[0.5, 0.2, 0]]` and i64 labels = `[[0, -1, 1]]`, `multilabel_margin_loss(x, labels)` is `0.4`.
 DECLIVITY_API Tensor multilabel_margin_loss(const Tensor& x, const Tensor& labels,
                                             Reduction reduction = Reduction::mean);
 /// log(1 + exp(-target x)), targets 1 and -1.
+/// Example: for x = `[0, 1]` and target = `[1, -1]`, `soft_margin_loss(x, target, Reduction::none)` is
+/// `[0.6931, 1.313]`.
 DECLIVITY_API Tensor soft_margin_loss(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::mean);
 /// x if the target is 1, max(0, margin - x) if it is -1.
+/// Example: for x = `[0.3, 0.3, 2]` and target = `[1, -1, -1]`, `hinge_embedding_loss(x, target, 1, Reduction::none)`
+/// is `[0.3, 0.7, 0]`.
 DECLIVITY_API Tensor hinge_embedding_loss(const Tensor& x, const Tensor& target, double margin = 1,
                                           Reduction reduction = Reduction::mean);
 
@@ -88,19 +105,29 @@ DECLIVITY_API Tensor hinge_embedding_loss(const Tensor& x, const Tensor& target,
 // A weight has the shape of x; the mean of mse_loss and l1_loss is then weighted.
 
 /// (x - target)^2.
+/// Examples: for x = `[1, 2]` and target = `[1, 5]`, `mse_loss(x, target)` is `4.5`;
+/// `mse_loss(x, target, Reduction::none)` is `[0, 9]`.
 DECLIVITY_API Tensor mse_loss(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::mean,
                               const Tensor& weight = {});
 /// |x - target|.
+/// Examples: for x = `[1, 2]` and target = `[1, 5]`, `l1_loss(x, target)` is `1.5`;
+/// `l1_loss(x, target, Reduction::sum)` is `3`.
 DECLIVITY_API Tensor l1_loss(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::mean,
                              const Tensor& weight = {});
 /// With d = |x - target|: d^2 / (2 beta) for d < beta, otherwise d - beta / 2 (Girshick 2015). beta 0 is l1_loss.
+/// Examples: for x = `[0.5, 3]` and target = `[0, 0]`, `smooth_l1_loss(x, target, Reduction::none)` is `[0.125, 2.5]`;
+/// `smooth_l1_loss(x, target, Reduction::none, 2)` is `[0.0625, 2]`.
 DECLIVITY_API Tensor smooth_l1_loss(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::mean,
                                     double beta = 1);
 /// With d = |x - target|: d^2 / 2 for d <= delta, otherwise delta (d - delta / 2) (Huber 1964).
+/// Examples: for x = `[0.5, 3]` and target = `[0, 0]`, `huber_loss(x, target, Reduction::none)` is `[0.125, 2.5]`;
+/// `huber_loss(x, target, Reduction::none, 2)` is `[0.125, 4]`.
 DECLIVITY_API Tensor huber_loss(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::mean,
                                 double delta = 1, const Tensor& weight = {});
 /// Kullback-Leibler divergence target (log(target) - x) of log-probabilities x; log_target: the target is a logarithm
 /// as well. The mean is over all elements; the divergence of N distributions is Reduction::sum divided by N.
+/// Examples: for x = `log(full({2}, 0.5))` and target = `[0.25, 0.75]`, `kl_div(x, target, Reduction::sum)` is
+/// `0.1308`; `kl_div(x, target, Reduction::none)` is `[-0.1733, 0.3041]`.
 DECLIVITY_API Tensor kl_div(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::mean,
                             bool log_target = false);
 
@@ -111,6 +138,8 @@ struct PoissonNllLossOptions {
     Reduction reduction = Reduction::mean;
 };
 /// Negative log-likelihood of counts `target` under Poisson distributions of mean exp(x), or x.
+/// Example: for x = `[0, 1]` and target = `[2, 2]`, `poisson_nll_loss(x, target, {.reduction = Reduction::none})` is
+/// `[1, 0.7183]`.
 DECLIVITY_API Tensor poisson_nll_loss(const Tensor& x, const Tensor& target, const PoissonNllLossOptions& options = {});
 
 struct GaussianNllLossOptions {
@@ -120,26 +149,38 @@ struct GaussianNllLossOptions {
 };
 /// Negative log-likelihood of normal distributions, (log(var) + (x - target)^2 / var) / 2 (Nix, Weigend 1994): var has
 /// the shape of x, or its last axis is 1, or is missing. The target broadcasts to x.
+/// Example: for x = `[1, 2]`, target = `[3, 2]` and variance = `[1, 4]`,
+/// `gaussian_nll_loss(x, target, variance, {.reduction = Reduction::none})` is `[2, 0.6931]`.
 DECLIVITY_API Tensor gaussian_nll_loss(const Tensor& x, const Tensor& target, const Tensor& var,
                                        const GaussianNllLossOptions& options = {});
 
 // ---- Distances and metric learning.
 
 /// x1 x2 / (max(|x1|, eps) max(|x2|, eps)) along one axis; x1 and x2 broadcast.
+/// Example: for a = `[[1, 0], [3, 4]]` and b = `[[0, 2], [6, 8]]`, `cosine_similarity(a, b)` is `[0, 1]`.
 DECLIVITY_API Tensor cosine_similarity(const Tensor& x1, const Tensor& x2, std::int64_t axis = 1, double eps = 1e-8);
 /// p-norm of x1 - x2 + eps along the last axis, see norm; x1 and x2 broadcast.
+/// Examples: for a = `[[3, 0], [1, 1]]` and b = `[[0, 4], [1, 2]]`, `pairwise_distance(a, b)` is `[5, 1]`;
+/// `pairwise_distance(a, b, 1)` is `[7, 1]`.
 DECLIVITY_API Tensor pairwise_distance(const Tensor& x1, const Tensor& x2, double p = 2, double eps = 1e-6,
                                        bool keep_axis = false);
 /// p-norms of the differences between each row of x1 (..., P, M) and each row of x2 (..., R, M), p of at least 0,
 /// infinity included (see norm): (..., P, R); leading axes broadcast. Gradients of equal rows are 0.
+/// Examples: for a = `[[0, 0], [3, 4]]` and b = `[[0, 0]]`, `cdist(a, b)` is `[[0], [5]]`; `cdist(a, b, 1)` is
+/// `[[0], [7]]`.
 DECLIVITY_API Tensor cdist(const Tensor& x1, const Tensor& x2, double p = 2);
 /// Distances of rows i < j of x (N, M), row by row: (N (N - 1) / 2).
+/// Example: for x = `[[0, 0], [3, 4], [0, 1]]`, `pdist(x)` is `[5, 1, 4.243]`.
 DECLIVITY_API Tensor pdist(const Tensor& x, double p = 2);
 /// max(0, margin - target (x1 - x2)), targets 1 and -1.
+/// Example: for a = `[2, 2]`, b = `[1, 1]` and target = `[1, -1]`,
+/// `margin_ranking_loss(a, b, target, 0.5, Reduction::none)` is `[0, 1.5]`.
 DECLIVITY_API Tensor margin_ranking_loss(const Tensor& x1, const Tensor& x2, const Tensor& target, double margin = 0,
                                          Reduction reduction = Reduction::mean);
 /// 1 - cos(x1, x2) if the target is 1, max(0, cos(x1, x2) - margin) if it is -1: x1 and x2 (N, D), target (N); or (D)
 /// and ().
+/// Example: for a = `[[1, 0], [1, 0]]`, b = `[[0, 1], [3, 0]]` and target = `[1, -1]`,
+/// `cosine_embedding_loss(a, b, target, 0.2, Reduction::none)` is `[1, 0.8]`.
 DECLIVITY_API Tensor cosine_embedding_loss(const Tensor& x1, const Tensor& x2, const Tensor& target, double margin = 0,
                                            Reduction reduction = Reduction::mean);
 
@@ -151,6 +192,7 @@ struct TripletMarginLossOptions {
     Reduction reduction = Reduction::mean;
 };
 /// max(0, margin + pairwise_distance(anchor, positive) - pairwise_distance(anchor, negative)), of (N, D) or (D).
+/// Example: for a = `[[0, 0]]`, b = `[[3, 4]]` and c = `[[0, 5.5]]`, `triplet_margin_loss(a, b, c)` is `0.5`.
 DECLIVITY_API Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
                                          const TripletMarginLossOptions& options = {});
 struct TripletMarginWithDistanceLossOptions {
@@ -161,11 +203,15 @@ struct TripletMarginWithDistanceLossOptions {
     Reduction reduction = Reduction::mean;
 };
 /// triplet_margin_loss with a custom distance.
+/// Example: for a = `[[0, 0]]`, b = `[[3, 4]]`, c = `[[0, 5.5]]` and l1 =
+/// `[](const Tensor& p, const Tensor& q) { return sum(abs(p - q), 1); }`,
+/// `triplet_margin_with_distance_loss(a, b, c, {.distance = l1})` is `2.5`.
 DECLIVITY_API Tensor triplet_margin_with_distance_loss(const Tensor& anchor, const Tensor& positive,
                                                        const Tensor& negative,
                                                        const TripletMarginWithDistanceLossOptions& options = {});
 /// InfoNCE: cross entropy of query keys^T / temperature, where key i belongs to query i (van den Oord et al. 2018):
 /// both (N, D). Does not normalise its inputs.
+/// Example: for x = `[[1, 0], [0, 1]]`, `info_nce(x, x, 1)` is `0.3133`.
 DECLIVITY_API Tensor info_nce(const Tensor& query, const Tensor& keys, double temperature = 0.1,
                               Reduction reduction = Reduction::mean);
 
@@ -182,6 +228,8 @@ struct CtcLossOptions {
 /// lengths are i32 or i64; a label or a length out of range gives NaN. If a target is too long for its input the loss
 /// is infinite, and its gradient NaN. The gradient is that of the function itself; PyTorch's is the one with respect to
 /// the input of the log_softmax that produced log_probs.
+/// Example: for p = `log(full({2, 1, 3}, 1.0 / 3))`, i64 target = `[[1]]`, i64 t = `[2]` and i64 s = `[1]`,
+/// `ctc_loss(p, target, t, s)` is `1.099` (3 alignments of probability 1 / 9).
 DECLIVITY_API Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const Tensor& input_lengths,
                               const Tensor& target_lengths, const CtcLossOptions& options = {});
 /// Variant with lengths on the host, which are checked.
@@ -193,6 +241,7 @@ DECLIVITY_API Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets,
 // Reduction::none.
 
 /// Dice loss 1 - (2 sum(x target) + smooth) / (sum(x) + sum(target) + smooth) (Milletari et al. 2016, without squares).
+/// Example: for x = `[[[0.5, 1, 0, 0]]]` and target = `[[[1, 1, 0, 0]]]`, `dice_loss(x, target)` is `0.1111`.
 DECLIVITY_API Tensor dice_loss(const Tensor& x, const Tensor& target, double smooth = 1,
                                Reduction reduction = Reduction::mean);
 
@@ -204,21 +253,31 @@ struct TverskyLossOptions {
 };
 /// 1 - (hits + smooth) / (hits + alpha false positives + beta false negatives + smooth), hits = sum(x target) (Salehi
 /// et al. 2017).
+/// Examples: for x = `[[[1, 1, 0, 0]]]` and target = `[[[1, 0, 0, 0]]]`,
+/// `tversky_loss(x, target, {.alpha = 1, .beta = 0})` is `0.3333`; `tversky_loss(x, target, {.alpha = 0, .beta = 1})`
+/// is `0`.
 /// @throws ValueError for alpha or beta below 0
 DECLIVITY_API Tensor tversky_loss(const Tensor& x, const Tensor& target, const TverskyLossOptions& options = {});
 
 // ---- Bounding boxes x1, y1, x2, y2 with x1 <= x2 and y1 <= y2; losses of pairs of boxes (N, 4), or (4).
 
 /// Pairwise intersection over union (IoU): (N, 4) and (M, 4) -> (N, M).
+/// Example: for a = `[[0, 0, 2, 2]]` and b = `[[1, 1, 3, 3], [0, 0, 2, 1], [5, 5, 6, 6]]`, `box_iou(a, b)` is
+/// `[[0.1429, 0.5, 0]]`.
 DECLIVITY_API Tensor box_iou(const Tensor& boxes1, const Tensor& boxes2);
 /// GIoU loss: 1 - iou + the share of the smallest enclosing box that neither covers (Rezatofighi et al. 2019).
+/// Example: for a = `[0, 0, 1, 1]` and b = `[3, 0, 4, 1]`, `generalized_box_iou_loss(a, b)` is `1.5` (half of the
+/// enclosing box).
 DECLIVITY_API Tensor generalized_box_iou_loss(const Tensor& boxes1, const Tensor& boxes2,
                                               Reduction reduction = Reduction::none, double eps = 1e-7);
 /// DIoU loss: 1 - iou + (distance of the centres / diagonal of the smallest enclosing box)^2 (Zheng et al. 2020).
+/// Example: for a = `[0, 0, 1, 1]` and b = `[2, 0, 3, 1]`, `distance_box_iou_loss(a, b)` is `1.4`.
 DECLIVITY_API Tensor distance_box_iou_loss(const Tensor& boxes1, const Tensor& boxes2,
                                            Reduction reduction = Reduction::none, double eps = 1e-7);
 /// CIoU loss: distance_box_iou_loss + alpha v, v = (2 (atan(w1 / h1) - atan(w2 / h2)) / pi)^2, and alpha = v / (1 - iou
 /// + v), to which no gradient flows (Zheng et al. 2020).
+/// Examples: for a = `[0, 0, 2, 1]` and b = `[0, 0, 1, 2]`, `distance_box_iou_loss(a, b)` is `0.7292`;
+/// `complete_box_iou_loss(a, b)` is `0.7629`.
 DECLIVITY_API Tensor complete_box_iou_loss(const Tensor& boxes1, const Tensor& boxes2,
                                            Reduction reduction = Reduction::none, double eps = 1e-7);
 

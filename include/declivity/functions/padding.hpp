@@ -21,6 +21,8 @@ constexpr std::string_view name_of(PadMode mode) noexcept {
 /// Pads the last axes of x: pads {left, right, top, bottom, ...}, a pair for each axis, the last axis first, as
 /// torch.nn.functional.pad. Negative numbers crop, before anything is added. Mode reflect adds fewer elements than the
 /// axis has, circular at most as many.
+/// Examples: for x = `[[1, 2, 3]]`, `pad(x, {1, 2})` is `[[0, 1, 2, 3, 0, 0]]`; `pad(x, {2, 1}, PadMode::reflect)` is
+/// `[[3, 2, 1, 2, 3, 2]]`; `pad(x, {0, 2}, PadMode::circular)` is `[[1, 2, 3, 1, 2]]`; `pad(x, {-1, 0})` is `[[2, 3]]`.
 /// @param value of PadMode::constant
 /// @throws ShapeError for more pairs than axes, or too few elements
 DECLIVITY_API Tensor pad(const Tensor& x, const std::vector<std::int64_t>& pads, PadMode mode = PadMode::constant,

@@ -27,16 +27,23 @@ using Pool2dParameters = PoolParameters<2>;
 using Pool3dParameters = PoolParameters<3>;
 
 /// Maximum or mean of each window; ties of the maximum go to the first.
+/// Examples: for x = `[[[1, 2, 3, 4], [5, 6, 7, 8]]]`, `max_pool2d(x)` is `[[[6, 8]]]`;
+/// `max_pool2d(x, {.kernel_size = {1, 2}, .stride = 1})` is `[[[2, 3, 4], [6, 7, 8]]]`.
 DECLIVITY_API Tensor max_pool2d(const Tensor& x, const Pool2dParameters& options = {});
+/// Mean of each window; see max_pool2d(). Example: for x = `[[[1, 2, 3, 4], [5, 6, 7, 8]]]`, `avg_pool2d(x)` is
+/// `[[[3.5, 5.5]]]`.
 DECLIVITY_API Tensor avg_pool2d(const Tensor& x, const Pool2dParameters& options = {});
 /// Overloads for square windows, adjacent or `stride` apart.
+/// Example: for x = `[[[1, 2, 3], [4, 5, 6]]]`, `max_pool2d(x, 2, 1)` is `[[[5, 6]]]`.
 inline Tensor max_pool2d(const Tensor& x, std::integral auto kernel_size, std::int64_t stride = 0) {
     return max_pool2d(x, {.kernel_size = kernel_size, .stride = stride});
 }
+/// Mean of each window; see max_pool2d(). Example: for x = `[[[1, 2, 3], [4, 5, 6]]]`, `avg_pool2d(x, 2)` is `[[[3]]]`.
 inline Tensor avg_pool2d(const Tensor& x, std::integral auto kernel_size, std::int64_t stride = 0) {
     return avg_pool2d(x, {.kernel_size = kernel_size, .stride = stride});
 }
 /// Mean over H and W: (N, C, H, W) -> (N, C, 1, 1).
+/// Example: for x = `[[[[1, 2], [3, 6]]]]`, `global_avg_pool2d(x)` is `[[[[3]]]]`.
 DECLIVITY_API Tensor global_avg_pool2d(const Tensor& x);
 
 }  // namespace declivity

@@ -20,41 +20,72 @@ struct MaxPooled {
 inline std::vector<Tensor> tensors_of(const MaxPooled& both) { return {both.values, both.indices}; }
 
 /// Maximum of each window; NaN counts as the largest, and ties go to the first.
+/// Examples: for x = `[[1, 5, 2, nan]]`, `max_pool1d(x)` is `[[5, nan]]`;
+/// `max_pool1d(x, {.kernel_size = 2, .stride = 1})` is `[[5, 5, nan]]`.
 DECLIVITY_API Tensor max_pool1d(const Tensor& x, const Pool1dParameters& options = {});
+/// Example: for x = `[[[[1, 2], [3, 4]], [[5, 6], [7, 8]]]]`, `max_pool3d(x)` is `[[[[8]]]]`.
 DECLIVITY_API Tensor max_pool3d(const Tensor& x, const Pool3dParameters& options = {});
+/// Example: for x = `[[1, 5, 2, 2]]`, `max_pool1d_with_indices(x).indices` is `[[1, 2]]`.
 DECLIVITY_API MaxPooled max_pool1d_with_indices(const Tensor& x, const Pool1dParameters& options = {});
+/// Examples: for x = `[[[1, 2], [3, 0]]]`, `max_pool2d_with_indices(x).values` is `[[[3]]]`;
+/// `max_pool2d_with_indices(x).indices` is `[[[2]]]`.
 DECLIVITY_API MaxPooled max_pool2d_with_indices(const Tensor& x, const Pool2dParameters& options = {});
+/// Example: for x = `[[[[1, 2], [3, 4]], [[5, 8], [7, 6]]]]`, `max_pool3d_with_indices(x).indices` is `[[[[5]]]]`.
 DECLIVITY_API MaxPooled max_pool3d_with_indices(const Tensor& x, const Pool3dParameters& options = {});
 
 /// Mean of each window; rounded towards 0 for integers.
+/// Examples: for x = `[[1, 5, 2, 4]]`, `avg_pool1d(x)` is `[[3, 3]]`; `avg_pool1d(x, {.padding = 1})` is
+/// `[[0.5, 3.5, 2]]`; `avg_pool1d(x, {.padding = 1, .count_include_pad = false})` is `[[1, 3.5, 4]]`.
 DECLIVITY_API Tensor avg_pool1d(const Tensor& x, const Pool1dParameters& options = {});
+/// Example: for x = `[[[[1, 2], [3, 4]], [[5, 6], [7, 8]]]]`, `avg_pool3d(x)` is `[[[[4.5]]]]`.
 DECLIVITY_API Tensor avg_pool3d(const Tensor& x, const Pool3dParameters& options = {});
 
 /// (sum of x^p)^(1/p) of each window; a window that extends beyond the end is scaled as if it were whole. Uses kernel
 /// size, stride and ceil_mode.
+/// Examples: for x = `[[3, 4, 6, 8]]`, `lp_pool1d(x, 2)` is `[[5, 10]]`; `lp_pool1d(x, 1)` is `[[7, 14]]`.
 DECLIVITY_API Tensor lp_pool1d(const Tensor& x, double norm_type, const Pool1dParameters& options = {});
+/// Example: for x = `[[[1, 1], [1, 1]]]`, `lp_pool2d(x, 2)` is `[[[2]]]`.
 DECLIVITY_API Tensor lp_pool2d(const Tensor& x, double norm_type, const Pool2dParameters& options = {});
+/// Example: `lp_pool3d(ones({1, 2, 2, 2}), 1)` is `[[[[8]]]]`.
 DECLIVITY_API Tensor lp_pool3d(const Tensor& x, double norm_type, const Pool3dParameters& options = {});
 
 /// Adaptive pooling: windows of nearly equal size, chosen so that the result has this size: window i of n over L
 /// elements is floor(i L / n) up to ceil((i + 1) L / n). -1 stands for the size of x.
+/// Example: for x = `[[1, 2, 3, 4, 5]]`, `adaptive_avg_pool1d(x, 2)` is `[[2, 4]]`.
 DECLIVITY_API Tensor adaptive_avg_pool1d(const Tensor& x, std::int64_t output_size);
+/// Examples: for x = `[[[1, 2, 3], [4, 5, 6]]]`, `adaptive_avg_pool2d(x, 1)` is `[[[3.5]]]`;
+/// `adaptive_avg_pool2d(x, {2, 1})` is `[[[2], [5]]]`.
 DECLIVITY_API Tensor adaptive_avg_pool2d(const Tensor& x, Size2 output_size);
+/// Example: for x = `[[[[1, 2], [3, 4]], [[5, 6], [7, 8]]]]`, `adaptive_avg_pool3d(x, {2, 1, 1})` is
+/// `[[[[2.5]], [[6.5]]]]`.
 DECLIVITY_API Tensor adaptive_avg_pool3d(const Tensor& x, Size3 output_size);
+/// Example: for x = `[[1, 2, 3, 4, 5]]`, `adaptive_max_pool1d(x, 2)` is `[[3, 5]]`.
 DECLIVITY_API Tensor adaptive_max_pool1d(const Tensor& x, std::int64_t output_size);
+/// Example: for x = `[[[1, 2, 3], [4, 5, 6]]]`, `adaptive_max_pool2d(x, {2, 1})` is `[[[3], [6]]]`.
 DECLIVITY_API Tensor adaptive_max_pool2d(const Tensor& x, Size2 output_size);
+/// Example: for x = `[[[[1, 2], [3, 4]], [[5, 6], [7, 8]]]]`, `adaptive_max_pool3d(x, {2, 1, 1})` is
+/// `[[[[4]], [[8]]]]`.
 DECLIVITY_API Tensor adaptive_max_pool3d(const Tensor& x, Size3 output_size);
+/// Example: for x = `[[1, 2, 3, 4, 5]]`, `adaptive_max_pool1d_with_indices(x, 2).indices` is `[[2, 4]]`.
 DECLIVITY_API MaxPooled adaptive_max_pool1d_with_indices(const Tensor& x, std::int64_t output_size);
+/// Example: for x = `[[[1, 2, 3], [4, 5, 6]]]`, `adaptive_max_pool2d_with_indices(x, {2, 1}).indices` is
+/// `[[[2], [5]]]`.
 DECLIVITY_API MaxPooled adaptive_max_pool2d_with_indices(const Tensor& x, Size2 output_size);
+/// Example: for x = `[[[[1, 2], [3, 4]], [[5, 6], [7, 8]]]]`, `adaptive_max_pool3d_with_indices(x, 1).indices` is
+/// `[[[[7]]]]`.
 DECLIVITY_API MaxPooled adaptive_max_pool3d_with_indices(const Tensor& x, Size3 output_size);
 
 /// Inverse of max_pool..._with_indices: places the maxima at their indices, and 0 at all other positions. Of several
 /// maxima at one position the last one is kept. Uses kernel size, stride and padding.
+/// Example: for x = `[[5, 2]]` and i64 i = `[[1, 2]]`, `max_unpool1d(x, i)` is `[[0, 5, 2, 0]]`.
 /// @param output_size spatial sizes of the result, if they are not (size - 1) stride - 2 padding + kernel size
 DECLIVITY_API Tensor max_unpool1d(const Tensor& x, const Tensor& indices, const Pool1dParameters& options = {},
                                   const Dims& output_size = {});
+/// Example: for x = `[[[5]]]` and i64 i = `[[[2]]]`, `max_unpool2d(x, i)` is `[[[0, 0], [5, 0]]]`.
 DECLIVITY_API Tensor max_unpool2d(const Tensor& x, const Tensor& indices, const Pool2dParameters& options = {},
                                   const Dims& output_size = {});
+/// Example: for x = `[[[[5]]]]` and i64 i = `[[[[7]]]]`, `max_unpool3d(x, i)` is
+/// `[[[[0, 0], [0, 0]], [[0, 0], [0, 5]]]]`.
 DECLIVITY_API Tensor max_unpool3d(const Tensor& x, const Tensor& indices, const Pool3dParameters& options = {},
                                   const Dims& output_size = {});
 
@@ -68,17 +99,24 @@ struct FractionalPoolParameters {
 };
 using FractionalPool2dParameters = FractionalPoolParameters<2>;
 using FractionalPool3dParameters = FractionalPoolParameters<3>;
+/// Example: for x = `[[[[1, 2, 3], [4, 5, 6], [7, 8, 9]]]]`,
+/// `fractional_max_pool2d(x, {.output_size = 2}, zeros({1, 1, 2}))` is `[[[[5, 6], [8, 9]]]]`.
 /// @param samples (N, C, 2) in [0, 1), for width and height; (N, C, 3) for depth, height and width; undefined: random
 /// @param generator of the samples, the device's default one if none
 DECLIVITY_API Tensor fractional_max_pool2d(const Tensor& x, const FractionalPool2dParameters& options,
                                            const Tensor& samples = {},
                                            const std::optional<Generator>& generator = std::nullopt);
+/// Example: `fractional_max_pool3d(ones({1, 1, 4, 4, 4}), {.output_size = 2}).shape()` is `[1, 1, 2, 2, 2]`.
 DECLIVITY_API Tensor fractional_max_pool3d(const Tensor& x, const FractionalPool3dParameters& options,
                                            const Tensor& samples = {},
                                            const std::optional<Generator>& generator = std::nullopt);
+/// Example: for x = `[[[[1, 2, 3], [4, 5, 6], [7, 8, 9]]]]`,
+/// `fractional_max_pool2d_with_indices(x, {.output_size = 2}, zeros({1, 1, 2})).indices` is `[[[[4, 5], [7, 8]]]]`.
 DECLIVITY_API MaxPooled fractional_max_pool2d_with_indices(const Tensor& x, const FractionalPool2dParameters& options,
                                                            const Tensor& samples = {},
                                                            const std::optional<Generator>& generator = std::nullopt);
+/// Example: `fractional_max_pool3d_with_indices(ones({1, 1, 4, 4, 4}), {.output_size = 3}).indices.shape()` is
+/// `[1, 1, 3, 3, 3]`.
 DECLIVITY_API MaxPooled fractional_max_pool3d_with_indices(const Tensor& x, const FractionalPool3dParameters& options,
                                                            const Tensor& samples = {},
                                                            const std::optional<Generator>& generator = std::nullopt);

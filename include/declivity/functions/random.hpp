@@ -24,34 +24,43 @@ namespace declivity {
 // ---- samples of a given shape
 
 /// Exponential distribution: density rate exp(-rate x), x >= 0; rate above 0.
+/// Examples: `exponential({2, 3}).shape()` is `[2, 3]`; `all(exponential({100}) >= 0)` is `true`.
 DECLIVITY_API Tensor exponential(const Shape& shape, double rate = 1, const TensorOptions& options = {},
                                  const std::optional<Generator>& generator = std::nullopt);
 /// Normal distribution truncated to [low, high]; std above 0, low < high. Computed by the inverse of the distribution
 /// function, which is coarse in f32 if the interval is more than 3 std from the mean.
+/// Example: `all(abs(truncated_normal({100})) <= 2)` is `true`.
 DECLIVITY_API Tensor truncated_normal(const Shape& shape, double mean = 0, double std = 1, double low = -2,
                                       double high = 2, const TensorOptions& options = {},
                                       const std::optional<Generator>& generator = std::nullopt);
 /// Log-normal distribution: exp of a normal number of this mean and std (of the logarithm, as in PyTorch).
+/// Example: `all(log_normal({100}) > 0)` is `true`.
 DECLIVITY_API Tensor log_normal(const Shape& shape, double mean = 0, double std = 1, const TensorOptions& options = {},
                                 const std::optional<Generator>& generator = std::nullopt);
 /// Cauchy distribution: density 1 / (pi scale (1 + ((x - median) / scale)^2)); scale above 0.
+/// Example: `cauchy({2, 3}).shape()` is `[2, 3]`.
 DECLIVITY_API Tensor cauchy(const Shape& shape, double median = 0, double scale = 1, const TensorOptions& options = {},
                             const std::optional<Generator>& generator = std::nullopt);
 /// Laplace distribution: density exp(-|x - mean| / scale) / (2 scale); scale above 0.
+/// Example: `laplace({2, 3}).shape()` is `[2, 3]`.
 DECLIVITY_API Tensor laplace(const Shape& shape, double mean = 0, double scale = 1, const TensorOptions& options = {},
                              const std::optional<Generator>& generator = std::nullopt);
 /// Gumbel distribution: density exp(-(z + exp(-z))) / scale, z = (x - mode) / scale; scale above 0.
+/// Example: `gumbel({2, 3}).shape()` is `[2, 3]`.
 DECLIVITY_API Tensor gumbel(const Shape& shape, double mode = 0, double scale = 1, const TensorOptions& options = {},
                             const std::optional<Generator>& generator = std::nullopt);
 /// Geometric distribution: number of trials of this probability, in (0, 1], until the first success: 1, 2, ...
+/// Examples: `geometric({3}, 1)` is `[1, 1, 1]`; `all(geometric({100}, 0.5) >= 1)` is `true`.
 DECLIVITY_API Tensor geometric(const Shape& shape, double probability, const TensorOptions& options = {},
                                const std::optional<Generator>& generator = std::nullopt);
 
 // ---- samples with parameters in tensors of any shape and floating type
 
 /// 1 with the probability given by the element, otherwise 0.
+/// Example: for p = `[0, 1, 1]`, `bernoulli(p)` is `[0, 1, 1]`.
 DECLIVITY_API Tensor bernoulli(const Tensor& probability, const std::optional<Generator>& generator = std::nullopt);
 /// Normal distribution; mean and std broadcast.
+/// Example: for mean = `[5, 7]` and std = `[0, 0]`, `normal(mean, std)` is `[5, 7]`.
 DECLIVITY_API Tensor normal(const Tensor& mean, const Tensor& std,
                             const std::optional<Generator>& generator = std::nullopt);
 inline Tensor normal(const Tensor& mean, double std, const std::optional<Generator>& generator = std::nullopt) {
@@ -59,32 +68,42 @@ inline Tensor normal(const Tensor& mean, double std, const std::optional<Generat
 }
 /// Poisson distribution: integers k with probability rate^k exp(-rate) / k!, in the type of `rate` (>= 0; Knuth;
 /// Hörmann 1993).
+/// Example: for rate = `[0, 0]`, `poisson(rate)` is `[0, 0]`.
 DECLIVITY_API Tensor poisson(const Tensor& rate, const std::optional<Generator>& generator = std::nullopt);
 /// Gamma distribution: density proportional to x^(concentration - 1) exp(-rate x); concentration >= 0, rate above 0
 /// (Marsaglia, Tsang 2000).
+/// Example: `all(gamma(full({100}, 2)) > 0)` is `true`.
 DECLIVITY_API Tensor gamma(const Tensor& concentration, double rate = 1,
                            const std::optional<Generator>& generator = std::nullopt);
 /// Beta distribution: density proportional to x^(a - 1) (1 - x)^(b - 1), x in [0, 1]; a and b broadcast.
+/// Examples: for a = `[[1], [2]]` and b = `[3, 4, 5]`, `beta(a, b).shape()` is `[2, 3]`; `all(beta(a, b) < 1)` is
+/// `true`.
 DECLIVITY_API Tensor beta(const Tensor& a, const Tensor& b, const std::optional<Generator>& generator = std::nullopt);
 /// Dirichlet distribution along the last axis: positive numbers that sum to 1, density proportional to the product of
 /// x^(concentration - 1).
+/// Example: for concentration = `[[1, 2, 3], [4, 5, 6]]`, `sum(dirichlet(concentration), 1)` is `[1, 1]`.
 DECLIVITY_API Tensor dirichlet(const Tensor& concentration, const std::optional<Generator>& generator = std::nullopt);
 
 // ---- categorical sampling
 
 /// Samples an index along the axis, i64, with probability softmax(logits): the argmax of logits + gumbel noise
 /// (Gumbel-max). The axis is removed; for n samples of each row use expand(unsqueeze(logits, 0), {n, ...}).
+/// Example: for logits = `[[0, -inf], [-inf, 0]]`, `categorical(logits)` is `[0, 1]`.
 DECLIVITY_API Tensor categorical(const Tensor& logits, std::int64_t axis = -1,
                                  const std::optional<Generator>& generator = std::nullopt);
 /// Samples `count` indices, i64, with probabilities proportional to weights (C) or (N, C), in the order of sampling:
 /// (count) or (N, count). Without replacement all are distinct (by gumbel noise, Efraimidis, Spirakis 2006). Weights
 /// must be at least 0 with a sum above 0 in each row, and without replacement at least `count` of them above 0. This is
 /// not checked: otherwise indices of weight 0 are returned, and the last index if the sum is NaN.
+/// Examples: for weights = `[0, 5, 0]` and equal = `[1, 1, 1]`, `multinomial(weights, 2, true)` is `[1, 1]`;
+/// `sort(multinomial(equal, 3)).values` is `[0, 1, 2]`.
 /// @throws ValueError for a count below 1, or without replacement above C
 DECLIVITY_API Tensor multinomial(const Tensor& weights, std::int64_t count, bool replacement = false,
                                  const std::optional<Generator>& generator = std::nullopt);
 /// softmax((logits + gumbel noise) / tau) along the axis, which is differentiable (Jang et al. 2017, Maddison et al.
 /// 2017). hard: one-hot of the largest, with the gradient of the soft values (straight-through).
+/// Examples: for logits = `[[1, 2, 3], [1, 1, 1]]`, `sum(gumbel_softmax(logits), 1)` is `[1, 1]`;
+/// `max(gumbel_softmax(logits, 1, true), 1)` is `[1, 1]`.
 DECLIVITY_API Tensor gumbel_softmax(const Tensor& logits, double tau = 1, bool hard = false, std::int64_t axis = -1,
                                     const std::optional<Generator>& generator = std::nullopt);
 

@@ -16,6 +16,9 @@ inline std::vector<Tensor> tensors_of(const LstmState& state) { return {state.hi
 /// LSTM cell, one step (Hochreiter, Schmidhuber 1997; forget gate: Gers et al. 2000): x (N, inputs), weights (4 H,
 /// inputs) and (4 H, H), biases (4 H) or undefined, each with rows for the input, forget, cell and output gates, in
 /// this order. cell' = f cell + i tanh(...), hidden' = o tanh(cell').
+/// Examples: for x = `[[1]]`, h = `[[0]]`, c = `[[1]]`, w = `[[0], [0], [1], [0]]` and u = `[[0], [0], [0], [0]]`,
+/// `lstm_cell(x, {h, c}, w, u).cell` is `[[0.8808]]` (0.5 + 0.5 tanh 1); `lstm_cell(x, {h, c}, w, u).hidden` is
+/// `[[0.3534]]`.
 DECLIVITY_API LstmState lstm_cell(const Tensor& x, const LstmState& state, const Tensor& weight_ih,
                                   const Tensor& weight_hh, const Tensor& bias_ih = {}, const Tensor& bias_hh = {});
 
@@ -24,12 +27,16 @@ constexpr const char* name_of(RnnNonlinearity which) { return which == RnnNonlin
 
 /// RNN cell, one step (J. L. Elman, 1990): hidden' = f(x weight_ih^T + bias_ih + hidden weight_hh^T + bias_hh). x (N,
 /// inputs), hidden (N, H), weights (H, inputs) and (H, H), biases (H) or undefined.
+/// Examples: for x = `[[1, 2]]`, h = `[[3]]`, w = `[[1, 1]]` and u = `[[-1]]`, `rnn_cell(x, h, w, u)` is `[[0]]`;
+/// `rnn_cell(x, h, w, -u, {}, {}, RnnNonlinearity::relu)` is `[[6]]`.
 DECLIVITY_API Tensor rnn_cell(const Tensor& x, const Tensor& hidden, const Tensor& weight_ih, const Tensor& weight_hh,
                               const Tensor& bias_ih = {}, const Tensor& bias_hh = {},
                               RnnNonlinearity nonlinearity = RnnNonlinearity::tanh);
 
 /// GRU cell, one step (K. Cho et al., 2014): weights (3 H, inputs) and (3 H, H) with rows for the reset gate r, the
 /// update gate z and n, in this order. n = tanh(x part + r (hidden part)), hidden' = (1 - z) n + z hidden.
+/// Example: for x = `[[1]]`, h = `[[1]]`, w = `[[0], [0], [0.5]]` and u = `[[0], [0], [1]]`, `gru_cell(x, h, w, u)` is
+/// `[[0.8808]]`.
 /// @param reset_after true: as PyTorch and cuDNN; false: multiplies hidden by r before its product (the paper; ONNX's
 /// linear_before_reset = 0)
 DECLIVITY_API Tensor gru_cell(const Tensor& x, const Tensor& hidden, const Tensor& weight_ih, const Tensor& weight_hh,
@@ -60,6 +67,9 @@ inline std::vector<Tensor> tensors_of(const LstmSequence& sequence) {
 /// Unidirectional layer of rnn_cell(): x (T, N, inputs), T >= 1, hidden (N, H) or undefined for zeros. One product for
 /// the inputs of all steps, then one kernel per step, or one for all; the weights' gradients are products over all
 /// steps. f32, f64, f16, bf16; f16 and bf16 are computed in f32.
+/// Examples: for x = `[[[1]], [[2]], [[3]]]`, w = `[[1]]`, u = `[[10]]` and relu_of = `RnnNonlinearity::relu`,
+/// `rnn(x, {}, w, u, {}, {}, relu_of).y` is `[[[1]], [[12]], [[123]]]`;
+/// `rnn(x, {}, w, u, {}, {}, relu_of, {.reverse = true}).hidden` is `[[321]]`.
 /// @throws ShapeError, TypeError, ValueError, DeviceError naming the argument
 DECLIVITY_API RecurrentSequence rnn(const Tensor& x, const Tensor& hidden, const Tensor& weight_ih,
                                     const Tensor& weight_hh, const Tensor& bias_ih = {}, const Tensor& bias_hh = {},
@@ -77,11 +87,15 @@ struct LstmParameters {
 };
 
 /// Unidirectional layer of lstm_cell(), as rnn(). With a projection or peepholes it is composed of other functions.
+/// Examples: for x = `[[[1]], [[0]]]`, w = `[[0], [0], [2], [0]]` and u = `[[0], [0], [0], [0]]`, `lstm(x, {}, w, u).y`
+/// is `[[[0.2239]], [[0.1182]]]`; `lstm(x, {}, w, u).state.cell` is `[[0.241]]`.
 DECLIVITY_API LstmSequence lstm(const Tensor& x, const LstmState& state, const Tensor& weight_ih,
                                 const Tensor& weight_hh, const Tensor& bias_ih = {}, const Tensor& bias_hh = {},
                                 const LstmParameters& options = {});
 
 /// Unidirectional layer of gru_cell(), as rnn(). Without reset_after it is composed of other functions.
+/// Examples: for x = `[[[1]], [[0]]]`, w = `[[0], [0], [1]]` and u = `[[0], [0], [0]]`, `gru(x, {}, w, u).y` is
+/// `[[[0.3808]], [[0.1904]]]`; `gru(x, {}, w, u).hidden` is `[[0.1904]]`.
 DECLIVITY_API RecurrentSequence gru(const Tensor& x, const Tensor& hidden, const Tensor& weight_ih,
                                     const Tensor& weight_hh, const Tensor& bias_ih = {}, const Tensor& bias_hh = {},
                                     bool reset_after = true, const SequenceParameters& options = {});

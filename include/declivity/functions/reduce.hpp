@@ -10,12 +10,19 @@
 
 namespace declivity {
 
+/// Sum; 0 for no elements, i64 for bool and all integers except u64.
+/// Examples: for x = `[[1, 2], [3, 4]]`, `sum(x)` is `10`; `sum(x, 0)` is `[4, 6]` (columns); `sum(x, 1)` is `[3, 7]`
+/// (rows).
 DECLIVITY_API Tensor sum(Tensor x, const Dims& axes = {}, bool keep_axes = false);
+/// Mean. Examples: for x = `[[1, 2], [3, 6]]`, `mean(x)` is `3`; `mean(x, 0, true)` is `[[2, 4]]`.
 DECLIVITY_API Tensor mean(Tensor x, const Dims& axes = {}, bool keep_axes = false);
 /// Largest and smallest element; equal ones share the gradient.
+/// Examples: for x = `[[1, 5], [7, 2]]`, `max(x)` is `7`; `max(x, 1)` is `[5, 7]`.
 DECLIVITY_API Tensor max(Tensor x, const Dims& axes = {}, bool keep_axes = false);
+/// Smallest element; see max(). Examples: for x = `[[1, 5], [7, 2]]`, `min(x)` is `1`; `min(x, {0})` is `[1, 2]`.
 DECLIVITY_API Tensor min(Tensor x, const Dims& axes = {}, bool keep_axes = false);
 /// maximum(a, b), minimum(a, b).
+/// Examples: for a = `[1, 5]` and b = `[4, 2]`, `max(a, b)` is `[4, 5]`; `min(a, b)` is `[1, 2]`.
 template <std::derived_from<Tensor> A, std::derived_from<Tensor> B>
 Tensor max(const A& a, const B& b) {
     return maximum(a, b);
@@ -25,33 +32,48 @@ Tensor min(const A& a, const B& b) {
     return minimum(a, b);
 }
 /// Aliases of max and min over axes.
+/// Example: for x = `[[1, 5], [7, 2]]`, `amax(x, 0)` is `[7, 5]`.
 DECLIVITY_API Tensor amax(const Tensor& x, const Dims& axes = {}, bool keep_axes = false);
+/// Alias of min over axes. Example: for x = `[[1, 5], [7, 2]]`, `amin(x, 0)` is `[1, 2]`.
 DECLIVITY_API Tensor amin(const Tensor& x, const Dims& axes = {}, bool keep_axes = false);
 /// Minimum and maximum.
 struct MinMax {
     Tensor min, max;
 };
 inline std::vector<Tensor> tensors_of(const MinMax& both) { return {both.min, both.max}; }
+/// Both in one call. Examples: for x = `[3, -1, 2]`, `aminmax(x).min` is `-1`; `aminmax(x).max` is `3`.
 DECLIVITY_API MinMax aminmax(const Tensor& x, const Dims& axes = {}, bool keep_axes = false);
 /// Product; 1 for no elements, i64 for integers and bools.
+/// Examples: for x = `[[1, 2], [3, 4]]`, `prod(x)` is `24`; `prod(x, 0)` is `[3, 8]`.
 DECLIVITY_API Tensor prod(const Tensor& x, const Dims& axes = {}, bool keep_axes = false);
 /// Variance: mean of squared deviations, times n / (n - correction); `stddev` (torch.std) is its square root. (A
 /// function named std would hide the namespace.)
+/// Examples: for x = `[1, 2, 3, 6]`, `var(x)` is `4.667`; `var(x, 0, 0)` is `3.5` (correction 0).
 DECLIVITY_API Tensor var(const Tensor& x, const Dims& axes = {}, double correction = 1, bool keep_axes = false);
+/// Square root of var. Example: for x = `[1, 2, 3, 6]`, `stddev(x)` is `2.16`.
 DECLIVITY_API Tensor stddev(const Tensor& x, const Dims& axes = {}, double correction = 1, bool keep_axes = false);
 /// p-norm (sum |x|^p)^(1/p); the largest and smallest |x| for p of infinity and minus infinity, the number of nonzero
 /// elements for 0.
+/// Examples: for x = `[3, -4, 0]`, `norm(x)` is `5`; `norm(x, 1)` is `7`; `norm(x, 0)` is `2`; `norm(x, INFINITY)` is
+/// `4`.
 DECLIVITY_API Tensor norm(const Tensor& x, double p = 2, const Dims& axes = {}, bool keep_axes = false);
 /// Deleted to require p before the axes: norm(x, 2, {1}).
 Tensor norm(const Tensor& x, std::initializer_list<std::int64_t> axes) = delete;
 /// log(sum(exp(x))), without overflow.
+/// Example: for x = `[1000, 1000]`, `logsumexp(x)` is `1001`.
 DECLIVITY_API Tensor logsumexp(const Tensor& x, const Dims& axes = {}, bool keep_axes = false);
 /// True (bool) if all, or any, elements are not 0; and the number of these, in i64.
+/// Example: for x = `[[1, 0], [2, 3]]`, `all(x, 1)` is `[false, true]`.
 DECLIVITY_API Tensor all(const Tensor& x, const Dims& axes = {}, bool keep_axes = false);
+/// True if any element is not 0. Example: for x = `[[1, 0], [2, 3]]`, `any(x)` is `true`.
 DECLIVITY_API Tensor any(const Tensor& x, const Dims& axes = {}, bool keep_axes = false);
+/// Number of elements that are not 0, in i64. Example: for x = `[[1, 0], [2, 3]]`, `count_nonzero(x, 0)` is `[2, 1]`.
 DECLIVITY_API Tensor count_nonzero(const Tensor& x, const Dims& axes = {}, bool keep_axes = false);
 /// Index (i64) of the first largest, or smallest, element along one axis.
+/// Examples: for x = `[[1, 7, 7], [3, 0, 2]]`, `argmax(x)` is `[1, 0]`; `argmax(x, 0)` is `[1, 0, 0]`.
 DECLIVITY_API Tensor argmax(const Tensor& x, std::int64_t axis = -1, bool keep_axis = false);
+/// Index of the first smallest element; see argmax(). Example: for x = `[[1, 7, 7], [3, 0, 2]]`, `argmin(x)` is
+/// `[0, 1]`.
 DECLIVITY_API Tensor argmin(const Tensor& x, std::int64_t axis = -1, bool keep_axis = false);
 
 struct TopK {
@@ -60,6 +82,8 @@ struct TopK {
 };
 /// The k largest, or smallest, elements along one axis, sorted; of equal elements the one with the lower index comes
 /// first, and NaN counts as the largest. Gradients flow through the values.
+/// Examples: for x = `[4, 1, 9, 4]`, `topk(x, 3).values` is `[9, 4, 4]`; `topk(x, 3).indices` is `[2, 0, 3]`;
+/// `topk(x, 1, -1, false).values` is `[1]`.
 DECLIVITY_API TopK topk(const Tensor& x, std::int64_t k, std::int64_t axis = -1, bool largest = true);
 
 }  // namespace declivity

@@ -45,6 +45,9 @@ struct InterpolateOptions {
 };
 /// Resizes (N, C, ...). Integers: any type for "nearest" and "nearest-exact", only u8 (rounded) for other modes. A
 /// pixel of weight 0 is ignored, even if it is NaN.
+/// Examples: for x = `[[[1, 2]]]`, `interpolate(x, {.scale_factor = 2})` is `[[[1, 1, 2, 2]]]`;
+/// `interpolate(x, {.size = 4, .mode = "linear"})` is `[[[1, 1.25, 1.75, 2]]]`;
+/// `interpolate(x, {.size = 3, .mode = "linear", .align_corners = true})` is `[[[1, 1.5, 2]]]`.
 DECLIVITY_API Tensor interpolate(const Tensor& x, const InterpolateOptions& options);
 
 enum class ResizeMode : std::uint8_t { nearest, linear, cubic };
@@ -82,6 +85,8 @@ struct ResizeOptions {
     double extrapolation_value = 0;  ///< tf_crop_and_resize: value at positions outside of x
 };
 /// Resizes x of any number of axes, separably along each axis. Types as for interpolate().
+/// Examples: for x = `[1, 2]`, `resize(x, {.sizes = 4, .mode = ResizeMode::linear})` is `[1, 1.25, 1.75, 2]`;
+/// `resize(x, {.scales = {1.5}, .coordinates = ResizeCoordinates::asymmetric})` is `[1, 2, 2]`.
 DECLIVITY_API Tensor resize(const Tensor& x, const ResizeOptions& options);
 
 /// Options as for torch.nn.functional.grid_sample.
@@ -92,9 +97,12 @@ struct GridSampleOptions {
 };
 /// Samples x (N, C, H, W) at the positions of grid (N, P, Q, 2), x and y in [-1, 1]: (N, C, P, Q); or x (N, C, D, H,
 /// W), grid (N, O, P, Q, 3) of x, y, z. Gradients flow to both. A NaN position gives 0.
+/// Examples: for x = `[[[[1, 2], [3, 4]]]]` and grid = `[[[[0, 0], [-0.5, -0.5], [1, 1]]]]`, `grid_sample(x, grid)` is
+/// `[[[[2.5, 1, 1]]]]`; `grid_sample(x, grid, {.align_corners = true})` is `[[[[2.5, 1.75, 4]]]]`.
 DECLIVITY_API Tensor grid_sample(const Tensor& x, const Tensor& grid, const GridSampleOptions& options = {});
 /// Grid (N, H, W, 2) of the positions of an image of `size` (N, C, H, W), transformed by theta (N, 2, 3); or (N, D, H,
 /// W, 3) by theta (N, 3, 4) for (N, C, D, H, W).
+/// Example: for theta = `[[[1, 0, 0], [0, 1, 0]]]`, `affine_grid(theta, {1, 1, 1, 2})` is `[[[[-0.5, 0], [0.5, 0]]]]`.
 DECLIVITY_API Tensor affine_grid(const Tensor& theta, const Shape& size, bool align_corners = false);
 
 }  // namespace declivity

@@ -16,15 +16,20 @@ namespace declivity {
 // @throws ValueError for a negative length; TypeError for another type
 
 /// 0.5 - 0.5 cos(2 pi i / n), with n = length, or length - 1 if symmetric.
+/// Examples: `hann_window(4)` is `[0, 0.5, 1, 0.5]`; `hann_window(5, false)` is `[0, 0.5, 1, 0.5, 0]`.
 DECLIVITY_API Tensor hann_window(std::int64_t length, bool periodic = true, const TensorOptions& options = {});
 /// alpha - beta cos(2 pi i / n).
+/// Example: `hamming_window(4)` is `[0.08, 0.54, 1, 0.54]`.
 DECLIVITY_API Tensor hamming_window(std::int64_t length, bool periodic = true, double alpha = 0.54, double beta = 0.46,
                                     const TensorOptions& options = {});
 /// 0.42 - 0.5 cos(2 pi i / n) + 0.08 cos(4 pi i / n).
+/// Example: `blackman_window(4)` is `[0, 0.34, 1, 0.34]`.
 DECLIVITY_API Tensor blackman_window(std::int64_t length, bool periodic = true, const TensorOptions& options = {});
 /// 1 - |2 i / n - 1|.
+/// Example: `bartlett_window(4)` is `[0, 0.5, 1, 0.5]`.
 DECLIVITY_API Tensor bartlett_window(std::int64_t length, bool periodic = true, const TensorOptions& options = {});
 /// I0(beta sqrt(1 - (2 i / n - 1)^2)) / I0(beta), with the modified Bessel function I0 (Kaiser 1974).
+/// Examples: `kaiser_window(3, false, 0)` is `[1, 1, 1]`; `kaiser_window(3, false, 2)` is `[0.4387, 1, 0.4387]`.
 /// @throws ValueError for a negative beta
 DECLIVITY_API Tensor kaiser_window(std::int64_t length, bool periodic = true, double beta = 12,
                                    const TensorOptions& options = {});
@@ -40,6 +45,8 @@ struct StftOptions {
 };
 /// Short-time Fourier transform of frames of n_fft samples, times a window: x (T) or (B, T), real -> (B, frequencies,
 /// frames, 2), pairs of real and imaginary part (complex.hpp); without B if x has none.
+/// Example: for x = `[1, 2, 3, 4, 5, 6]`, `stft(x, 4, {.hop_length = 2, .center = false})` is
+/// `[[[10, 0], [18, 0]], [[-2, 2], [-2, 2]], [[-2, 0], [-2, 0]]]` (frames 1 2 3 4 and 3 4 5 6).
 /// @throws ShapeError for a signal shorter than a frame, or too short for reflect padding; ValueError for inconsistent
 /// sizes
 DECLIVITY_API Tensor stft(const Tensor& x, std::int64_t n_fft, const StftOptions& options = {});
@@ -55,6 +62,7 @@ struct IstftOptions {
 };
 /// Inverse of stft by least squares (Griffin, Lim 1984): x (B, frequencies, frames, 2) -> (B, T). Samples that no
 /// window reaches are 0, where torch.istft throws: checking it would synchronise.
+/// Example: for x = `[1, 2, 3, 4, 5, 6]`, `istft(stft(x, 4), 4)` is `[1, 2, 3, 4, 5, 6]`.
 /// @throws ShapeError, ValueError as stft
 DECLIVITY_API Tensor istft(const Tensor& x, std::int64_t n_fft, const IstftOptions& options = {});
 
