@@ -1,15 +1,15 @@
-# The sources of a folder are compiled together, eight at a time: headers, and the templates of the standard library that
-# they all instantiate, are compiled once for eight sources. A build takes less than half of the time, and the linker and
-# the optimiser see the same code.
+# The sources of a folder are compiled together, some 80 KB at a time: headers, and the templates of the standard library
+# that they all instantiate, are compiled once for ten sources or more.
 #
 # A name in an unnamed namespace is then visible in the other sources of its folder. Sources that use a name for
 # something else (strategies, which all have a LaunchConfig; models, which all have a Block) are compiled alone:
 # SEPARATE lists them, by their names without folders. If a compiler reports the redefinition of such a name, rename one
 # of both, or add the source to the list. With the option OFF each source is compiled alone, which suits work on a few of
 # them: after a change only that source is compiled.
-option(DECLIVITY_UNITY_BUILD "Compile the sources of a folder together, which takes half of the time" ON)
+option(DECLIVITY_UNITY_BUILD "Compile the sources of a folder together, which takes less time" ON)
 
-set(declivity_sources_of_unit 8)
+# More would save little, and a compiler needs about 1 GB of memory for such a unit.
+set(declivity_bytes_of_unit 80000)
 
 # declivity_unity_build(<target> [FOLDERS <regex>] [SEPARATE <name>...]): FOLDERS are those whose sources are compiled
 # together, all by default.
@@ -31,10 +31,15 @@ function(declivity_unity_build target)
         endif()
         if(NOT folder STREQUAL last_folder)
             set(last_folder "${folder}")
-            set(count 0)
+            set(unit 0)
+            set(bytes 0)
         endif()
-        math(EXPR unit "${count} / ${declivity_sources_of_unit}")
-        math(EXPR count "${count} + 1")
+        file(SIZE ${path} size)
+        math(EXPR bytes "${bytes} + ${size}")
+        if(bytes GREATER declivity_bytes_of_unit AND NOT bytes EQUAL size)
+            math(EXPR unit "${unit} + 1")
+            set(bytes ${size})
+        endif()
         cmake_path(RELATIVE_PATH folder BASE_DIRECTORY ${PROJECT_SOURCE_DIR} OUTPUT_VARIABLE group)
         string(MAKE_C_IDENTIFIER "${group}_${unit}" group)
         set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${group})

@@ -8,6 +8,7 @@
 #include "graph.hpp"
 #include "ops/engine/lazy_array.hpp"
 #include "tensor/tensor_state.hpp"
+#include "ops/engine/access.hpp"
 
 namespace declivity {
 

@@ -16,6 +16,7 @@
 
 #include "optimizer_state.hpp"
 #include "runtime/capture.hpp"
+#include "ops/engine/access.hpp"
 
 namespace declivity::optim {
 

@@ -166,7 +166,7 @@ HostCallScope* HostCallScope::current() noexcept { return host_call_now; }
 namespace {
 
 /// Appends the scope path of the thread, such as the layer whose forward pass is running.
-std::string with_scope(const std::string& what) {
+std::string in_scope(const std::string& what) {
     const ScopePath path = Scope::path();
     return path.empty() ? what : fmt::format("{}, in {}", what, path.str());
 }
@@ -174,12 +174,12 @@ std::string with_scope(const std::string& what) {
 }  // namespace
 
 void Capture::refuse(const std::string& what) {
-    state_->refused = with_scope(what);
+    state_->refused = in_scope(what);
     end(what, "a replay would not repeat it", "leave it out of the captured step, or do it before or after");
 }
 
 void Capture::refuse(const std::string& what, std::string_view since, std::string_view instead) {
-    state_->refused = with_scope(fmt::format("{} ({})", what, instead));
+    state_->refused = in_scope(fmt::format("{} ({})", what, instead));
     end(what, since, instead);
 }
 

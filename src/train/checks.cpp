@@ -10,6 +10,8 @@
 #include <declivity/tensor/creation.hpp>
 #include <fmt/format.h>
 
+#include "tensor/access.hpp"
+
 namespace declivity::train {
 
 void require_parameters_of(const nn::Module& model, const optim::Optimizer& optimizer) {

@@ -10,6 +10,9 @@
 #include <declivity/tensor/creation.hpp>
 #include <fmt/format.h>
 
+#include "tensor/access.hpp"
+#include "ops/engine/access.hpp"
+
 namespace declivity::train {
 namespace {
 

@@ -9,6 +9,8 @@
 #include <declivity/ops/finite.hpp>
 #include <declivity/tensor/creation.hpp>
 
+#include "tensor/access.hpp"
+
 namespace declivity::train {
 namespace {
 
