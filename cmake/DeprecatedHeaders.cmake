@@ -2,6 +2,7 @@
 # installed with the others, until the next minor version.
 set(declivity_deprecated_headers
     data/drawn_digits:data/synthetic_digits
+    ops/random_draws:ops/random_distributions
     ops/value:ops/lazy_array
     ops/weighted_rows:ops/gather_weighted_sum
     runtime/recording:runtime/command_list

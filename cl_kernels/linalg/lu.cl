@@ -6,7 +6,7 @@
 //   rows[matrix][i]   index of the row of A that is row i of L U
 //   info[matrix]      0, or the index, counted from 1, of the first pivot that is 0
 //
-// `lu_rows` computes rows from pivots, one work-item per matrix; pivots outside of the matrix are ignored.
+// `lu_permutation` computes rows from pivots, one work-item per matrix; pivots outside of the matrix are ignored.
 //
 //   global  (batch * GROUP)
 //   GROUP, REAL, LANES   matrix_group.clh
@@ -116,7 +116,7 @@ __kernel void lu_factor(const int m, const int n, __local REAL* shared, __local 
            shared, pivot_rows);
 }
 
-__kernel void lu_rows(const int m, const int count, __global const int* restrict pivots, const long pivots_offset,
+__kernel void lu_permutation(const int m, const int count, __global const int* restrict pivots, const long pivots_offset,
                       __global int* restrict rows, const long rows_offset) {
     const long matrix = get_global_id(0);
     __global const int* row_pivots = pivots + pivots_offset + matrix * count;

@@ -269,7 +269,7 @@ void Optimizer::step() {
         if (prepare_step(index, writes)) active_groups.push_back(&state_->groups[index]);
     }
     for (Group* const group : active_groups) {
-        ops::count_step(group->steps(), group->tensors.numbers(), state_->guard.view());
+        ops::count_step(group->steps(), group->tensors.indices(), state_->guard.view());
         group->formula->launch(group->tensors, group->scalars.view(), state_->guard.view());
     }
 }

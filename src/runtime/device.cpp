@@ -74,7 +74,7 @@ Device Device::best() {
 Device Device::select(std::string_view what) { return find("Device::select", what); }
 
 const DeviceInfo& Device::info() const { return state_->context.info; }
-KernelStyle Device::kernel_style() const { return state_->context.style; }
+const DeviceTraits& Device::traits() const { return state_->context.traits; }
 MemoryStats Device::memory() const {
     detail::refuse_after_fork("Device::memory");
     MemoryStats metrics = state_->pool.metrics();

@@ -33,6 +33,17 @@ std::string upper(std::string text) {
 
 }  // namespace
 
+TEST_CASE("device: traits are what the device reports, and local memory leaves room for the driver") {
+    const Device device = test::device();
+    const DeviceTraits& traits = device.traits();
+    CHECK(traits.kernel_style == device.kernel_style());
+    CHECK(traits.vector_width_f32 == device.info().vector_width_f32);
+    CHECK(traits.vector_width_f64 == device.info().vector_width_f64);
+    CHECK(traits.subgroup_size == device.info().work_items_in_step);
+    CHECK(traits.local_memory + 1024 == device.info().local_memory);
+    CHECK_FALSE(traits.matrix_units.has_value());
+}
+
 TEST_CASE("device: found by id, by part of the name and by type") {
     const auto all = Device::all();
     REQUIRE(!all.empty());

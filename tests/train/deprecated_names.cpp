@@ -10,7 +10,11 @@
 #include <declivity/data/drawn_digits.hpp>
 #include <declivity/functions/functions.hpp>
 #include <declivity/nn/linear.hpp>
+#include <declivity/ops/attention.hpp>
+#include <declivity/ops/batch_norm.hpp>
+#include <declivity/ops/linalg.hpp>
 #include <declivity/ops/operation.hpp>
+#include <declivity/ops/random_draws.hpp>
 #include <declivity/ops/value.hpp>
 #include <declivity/ops/weighted_rows.hpp>
 #include <declivity/runtime/recording.hpp>
@@ -46,6 +50,9 @@ TEST_CASE("deprecated names: types") {
     CHECK(std::is_same_v<ops::Value, ops::LazyArray>);
     CHECK(std::is_same_v<ops::EpilogueTaken, ops::EpilogueFused>);
     CHECK(std::is_same_v<ops::LaunchTogether, ops::BatchedLaunch>);
+    CHECK(std::is_same_v<ops::AttentionNumbers, ops::AttentionAttributes>);
+    CHECK(std::is_same_v<ops::CachedAttentionNumbers, ops::CachedAttentionAttributes>);
+    CHECK(std::is_same_v<ops::BatchNormTrained, ops::BatchNormResults>);
     CHECK(std::is_same_v<Composition, Decomposition>);
     CHECK(std::is_same_v<RecordOptions, CaptureOptions>);
     CHECK(std::is_same_v<Recorded, CapturedStep>);
@@ -63,6 +70,8 @@ TEST_CASE("deprecated names: types") {
 TEST_CASE("deprecated names: runtime and operators") {
     const Device device = test::device();
     CHECK(device.family() == device.kernel_style());
+    const ops::LuResults factors = ops::lu_factor(reshape(eye(2), {1, 2, 2}).view());
+    CHECK(ops::lu_rows(factors.pivots.view(), 2).shape() == factors.permutation.shape());
     const Buffer buffer(device, 64);
     const std::uint64_t version = buffer.version();
     buffer.mark_written();

@@ -43,7 +43,7 @@ DECLIVITY_API std::vector<Tensor> tensor_split(const Tensor& x, std::int64_t sec
 /// Splits an axis at these positions, which may be negative to count from the end, or beyond the end. Name the type
 /// std::vector for one position: {2} is a number of sections.
 /// Example: for x = `[1, 2, 3, 4, 5]`, `tensor_split(x, std::vector<std::int64_t>{1, -1})` is `{[1], [2, 3, 4], [5]}`.
-DECLIVITY_API std::vector<Tensor> tensor_split(const Tensor& x, const std::vector<std::int64_t>& places,
+DECLIVITY_API std::vector<Tensor> tensor_split(const Tensor& x, const std::vector<std::int64_t>& indices,
                                                std::int64_t axis = 0);
 
 /// Aliases of transpose(x, axis_a, axis_b) and movedim(x, from, to).

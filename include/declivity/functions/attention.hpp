@@ -28,9 +28,9 @@ struct AttentionParameters {
 /// Lq + Lk (T. Dao, FlashAttention-2, 2023), unless the mask or the slopes require a gradient, or for f64 on devices of
 /// style simt. A query that attends to no key gives 0. As PyTorch's function of this name, which has no window,
 /// query_offset and alibi_slopes (O. Press et al., ALiBi, 2022), and refuses a mask together with is_causal.
-/// Examples: for q = `[[[0, 0], [0, 0]]]`, k = `[[[1, 2], [3, 4]]]` and v = `[[[10], [20]]]`,
-/// `scaled_dot_product_attention(q, k, v)` is `[[[15], [15]]]` (equal scores);
-/// `scaled_dot_product_attention(q, k, v, {.is_causal = true})` is `[[[10], [15]]]`.
+/// Examples: for q = `[[0, 0], [0, 0]]`, k = `[[1, 2], [3, 4]]` and v = `[[10], [20]]`,
+/// `scaled_dot_product_attention(q, k, v)` is `[[15], [15]]` (equal scores);
+/// `scaled_dot_product_attention(q, k, v, {.is_causal = true})` is `[[10], [15]]`.
 /// @throws ShapeError, TypeError, ValueError, DeviceError naming the argument
 DECLIVITY_API Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value,
                                                   const AttentionParameters& options = {});

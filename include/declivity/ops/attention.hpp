@@ -17,14 +17,14 @@ struct AttentionOperands {
     View slopes = {};  ///< (G H), of q's type: slope |i + shift - j| is subtracted from the score of query i, key j
 };
 
-struct AttentionNumbers {
+struct AttentionAttributes {
     double scale = 1;
     /// Query i attends to key j if i + low <= j <= i + high.
-    std::int64_t low = -kEverywhere, high = kEverywhere;
+    std::int64_t low = -kUnlimited, high = kUnlimited;
     std::int64_t shift = 0;  ///< query i has position i + shift among the keys
     double dropped = 0;      ///< dropout probability of the attention weights
     RandomCall random = {};  ///< random numbers of the dropout mask, of shape (B, G H, Lq, Lk)
-    static constexpr std::int64_t kEverywhere = std::int64_t{1} << 40;
+    static constexpr std::int64_t kUnlimited = std::int64_t{1} << 40;
 };
 
 /// y (B, Lq, G H, E); log_sums (B, G H, Lq), f32 or f64: logsumexp of each row of scores.
@@ -33,7 +33,7 @@ struct AttentionResults {
 };
 /// Attention (T. Dao, FlashAttention-2, 2023). The result is 0 for a query that attends to no key. Deferred operation.
 /// @throws TypeError, ShapeError, DeviceError for operands that do not match
-DECLIVITY_API AttentionResults attention(const AttentionOperands& operands, const AttentionNumbers& options);
+DECLIVITY_API AttentionResults attention(const AttentionOperands& operands, const AttentionAttributes& options);
 
 /// Gradients: q (B, Lq, G H, D), k (B, Lk, H, D), v (B, Lk, H, E).
 struct AttentionGradients {
@@ -42,8 +42,9 @@ struct AttentionGradients {
 /// Gradients of attention().
 /// @param y,log_sums results of attention()
 /// @param g gradient of y as (B, G H, Lq, E), contiguous in the last axis
-DECLIVITY_API AttentionGradients attention_backward(const AttentionOperands& operands, const AttentionNumbers& options,
-                                                    const View& y, const View& log_sums, const View& g);
+DECLIVITY_API AttentionGradients attention_backward(const AttentionOperands& operands,
+                                                    const AttentionAttributes& options, const View& y,
+                                                    const View& log_sums, const View& g);
 
 /// Inputs of attention to a KV cache whose length is device data: q (B, G H, Lq, D), f32 or f64; k (B, H, S, D) and v
 /// (B, H, S, E) of q's type, f16 or bf16. Only the first lengths[b] keys of sample b are read. The last axis is
@@ -54,10 +55,10 @@ struct CachedAttentionOperands {
     View table = {};  ///< block table (B, n) of the type of lengths: k and v are pages (P, H, page, ..), S = n page
 };
 
-struct CachedAttentionNumbers {
+struct CachedAttentionAttributes {
     double scale = 1;
     /// Sliding window: only keys at a distance below this count; query Lq - 1 has position lengths[b] - 1.
-    std::int64_t window = AttentionNumbers::kEverywhere;
+    std::int64_t window = AttentionAttributes::kUnlimited;
     bool is_causal = true;  ///< causal mask: later keys are ignored
 };
 
@@ -65,11 +66,16 @@ struct CachedAttentionNumbers {
 /// (T. Dao et al., Flash-Decoding for long-context inference, 2023). Deferred operation.
 /// @throws TypeError, ShapeError, DeviceError for operands that do not match
 DECLIVITY_API LazyArray cached_attention(const CachedAttentionOperands& operands,
-                                         const CachedAttentionNumbers& options);
+                                         const CachedAttentionAttributes& options);
 
 /// Appends to a KV cache: writes k (B, H, T, D) and v (B, H, T, E) at positions lengths[b] - T to lengths[b] - 1 of
 /// each sample of `cache`, whose q is ignored. Positions outside of the cache are skipped. Deferred operation.
 /// @throws TypeError, ShapeError, DeviceError for operands that do not match
 DECLIVITY_API void attention_append(const View& k, const View& v, const CachedAttentionOperands& cache);
+
+// ---- deprecated names of version 0.1
+
+using AttentionNumbers [[deprecated("ops::AttentionAttributes")]] = AttentionAttributes;
+using CachedAttentionNumbers [[deprecated("ops::CachedAttentionAttributes")]] = CachedAttentionAttributes;
 
 }  // namespace declivity::ops

@@ -47,7 +47,7 @@ DECLIVITY_API LazyArray batch_norm(const View& x, const View& mean, const View& 
                                    const View& bias);
 
 /// Results of batch_norm_training().
-struct BatchNormTrained {
+struct BatchNormResults {
     LazyArray out;
     LazyArray mean, scale;  ///< of the batch, (C), see batch_norm_statistics()
 };
@@ -56,7 +56,7 @@ struct BatchNormTrained {
 /// read; `out` is not computed if it is unused. Otherwise the statistics are launched immediately and the normalisation
 /// is deferred.
 /// @throws as batch_norm_statistics
-DECLIVITY_API BatchNormTrained batch_norm_training(const View& x, const View& weight, const View& bias, double eps,
+DECLIVITY_API BatchNormResults batch_norm_training(const View& x, const View& weight, const View& bias, double eps,
                                                    const BatchNormRunning& running);
 
 /// Gradients of batch_norm: weight_gradient = sum of g (x - mean) scale, bias_gradient = sum of g. With `of_batch`,
@@ -64,5 +64,9 @@ DECLIVITY_API BatchNormTrained batch_norm_training(const View& x, const View& we
 DECLIVITY_API void batch_norm_backward(const View& x, const View& mean, const View& scale, const View& weight,
                                        bool of_batch, const View& result_gradient, const View& x_gradient,
                                        const View& weight_gradient, const View& bias_gradient);
+
+// ---- deprecated names of version 0.1
+
+using BatchNormTrained [[deprecated("ops::BatchNormResults")]] = BatchNormResults;
 
 }  // namespace declivity::ops

@@ -27,14 +27,14 @@ struct TriangularSolve {
 DECLIVITY_API LazyArray triangular_solve(const View& a, const View& b, const TriangularSolve& options);
 
 struct LuResults {
-    LazyArray lu;      ///< (batch, m, n): U, and below its diagonal L
-    LazyArray pivots;  ///< (batch, min(m, n)), i32: 1-based index of the row exchanged with row i
-    LazyArray rows;    ///< (batch, m), i32: the row of a that is row i of L U
-    LazyArray info;    ///< (batch), i32: 0, or the 1-based index of the first pivot that is 0
+    LazyArray lu;           ///< (batch, m, n): U, and below its diagonal L
+    LazyArray pivots;       ///< (batch, min(m, n)), i32: 1-based index of the row exchanged with row i
+    LazyArray permutation;  ///< (batch, m), i32: the row of a that is row i of L U
+    LazyArray info;         ///< (batch), i32: 0, or the 1-based index of the first pivot that is 0
 };
 DECLIVITY_API LuResults lu_factor(const View& a);
 /// Row permutation (batch, m) of pivots (batch, k), i32, k <= m.
-DECLIVITY_API LazyArray lu_rows(const View& pivots, std::int64_t m);
+DECLIVITY_API LazyArray lu_permutation(const View& pivots, std::int64_t m);
 
 struct QrResults {
     LazyArray work;  ///< (batch, m, n): R, and below its diagonal Householder vectors
@@ -67,6 +67,12 @@ DECLIVITY_API LazyArray integer_matmul(const View& a, const View& b);
 
 [[deprecated("ops::integer_matmul")]] inline LazyArray matmul_of_integers(const View& a, const View& b) {
     return integer_matmul(a, b);
+}
+
+// ---- deprecated names of version 0.1
+
+[[deprecated("ops::lu_permutation")]] inline LazyArray lu_rows(const View& pivots, std::int64_t m) {
+    return lu_permutation(pivots, m);
 }
 
 }  // namespace declivity::ops

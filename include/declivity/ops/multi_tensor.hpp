@@ -29,9 +29,9 @@ class DECLIVITY_API MultiTensor {
 
     /// Sets the tensors of the next launches.
     /// @param lists one list of views per role
-    /// @param numbers a number >= 0 for each tensor, with which a kernel indexes per-tensor data (MULTI_TENSOR_INDEX)
-    /// such as its step count; if empty, the positions in the lists
-    void set(const std::vector<std::vector<View>>& lists, const std::vector<std::int64_t>& numbers = {});
+    /// @param indices an index >= 0 for each tensor, with which a kernel reads per-tensor data (MULTI_TENSOR_INDEX) such
+    /// as its step count; if empty, the positions in the lists
+    void set(const std::vector<std::vector<View>>& lists, const std::vector<std::int64_t>& indices = {});
     /// Launches a kernel once; several times if the tensors are in more than eight cl_mem.
     void launch(const KernelSpec& spec, std::span<const Argument> further) const;
     /// Launches the kernel that `make` returns for a work-group size. @param make called with the number of work-items
@@ -40,9 +40,10 @@ class DECLIVITY_API MultiTensor {
     void release();
     /// Number of pieces into which the tensors are divided; a kernel may write one number for each (a partial sum).
     [[nodiscard]] std::int64_t pieces() const;
-    /// Number of each tensor, i64 [tensors], on the device: a part of the table.
+    /// Index of each tensor, i64 [tensors], on the device: a part of the table.
     /// @throws ValueError before the first set()
-    [[nodiscard]] View numbers() const;
+    [[nodiscard]] View indices() const;
+    [[deprecated("MultiTensor::indices")]] [[nodiscard]] View numbers() const { return indices(); }
     /// Work of a kernel with `flops` operations and `accesses` elements read or written for each element of a role.
     [[nodiscard]] Work work(double flops, double accesses) const;
     [[nodiscard]] std::size_t roles() const;

@@ -10,11 +10,11 @@ namespace declivity::ops {
 
 /// Cell types. Gates in PyTorch's order: one (rnn), i f u o (lstm), r z n (gru, reset gate after the product).
 enum class RecurrentCell : std::uint8_t { rnn_tanh, rnn_relu, lstm, gru };
-/// gates_of: number of gates of a cell. kept_of: numbers per unit and step that are saved for the gradient.
+/// gates_of: number of gates of a cell. workspace_size: numbers per unit and step that are saved for the gradient.
 constexpr std::int64_t gates_of(RecurrentCell cell) {
     return cell == RecurrentCell::lstm ? 4 : cell == RecurrentCell::gru ? 3 : 1;
 }
-constexpr std::int64_t kept_of(RecurrentCell cell) {
+constexpr std::int64_t workspace_size(RecurrentCell cell) {
     return cell == RecurrentCell::lstm ? 5 : cell == RecurrentCell::gru ? 4 : 0;
 }
 
@@ -29,10 +29,10 @@ struct RecurrentOperands {
 };
 
 struct RecurrentResults {
-    LazyArray y;       ///< (T, N, H): hidden state after each step; 0 after a row's length
-    LazyArray hidden;  ///< (N, H): after the last step of each row
-    LazyArray kept;    ///< (T, N, kept_of, H), f32 or f64: for the gradient
-    LazyArray cell;    ///< (N, H): lstm
+    LazyArray y;          ///< (T, N, H): hidden state after each step; 0 after a row's length
+    LazyArray hidden;     ///< (N, H): after the last step of each row
+    LazyArray workspace;  ///< (T, N, workspace_size, H), f32 or f64: for the gradient
+    LazyArray cell;       ///< (N, H): lstm
 };
 /// Runs a layer over all steps.
 /// @param reverse from the last step of each row to the first
@@ -48,7 +48,7 @@ struct RecurrentGradients {
     LazyArray products;
 };
 /// Gradients of recurrent().
-/// @param y,saved results y and kept of recurrent()
+/// @param y,saved results y and workspace of recurrent()
 /// @param y_gradient,hidden_gradient,cell_gradient gradients of the results
 DECLIVITY_API RecurrentGradients recurrent_backward(RecurrentCell cell, const RecurrentOperands& operands, bool reverse,
                                                     const View& y, const View& saved, const View& y_gradient,

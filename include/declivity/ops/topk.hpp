@@ -7,8 +7,8 @@
 namespace declivity::ops {
 
 struct TopKResults {
-    LazyArray values;  ///< (rows, k)
-    LazyArray places;  ///< (rows, k), i64
+    LazyArray values;   ///< (rows, k)
+    LazyArray indices;  ///< (rows, k), i64
 };
 
 /// The k largest elements of each row of x (rows, n), descending, or the k smallest, ascending. NaN counts as the

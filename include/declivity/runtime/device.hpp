@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -64,6 +65,19 @@ enum class KernelStyle : std::uint8_t {
     gpu_like [[deprecated("KernelStyle::simt")]] = simt
 };
 
+/// What kernels are chosen by: queried from the device or determined by a small test, never inferred from a name.
+struct DeviceTraits {
+    KernelStyle kernel_style = KernelStyle::simd;
+    /// Work-items that run in lockstep (warp, wavefront, subgroup), as the device reports them; 0: unknown.
+    std::size_t subgroup_size = 0;
+    unsigned vector_width_f32 = 1, vector_width_f64 = 0;  ///< native vector width in elements; f64 0: no f64
+    /// Bytes of local memory that the kernels of a work-group can use: what the device reports, less 1 KiB that drivers
+    /// take for arguments of their own.
+    std::size_t local_memory = 0;
+    /// True if there are matrix units that OpenCL C can use; none: unknown.
+    std::optional<bool> matrix_units = std::nullopt;
+};
+
 /// A cheap handle to one OpenCL device. The underlying state (context, queues, memory pool, compiled programs) is
 /// created on first use and lives as long as the process, so handles, tensors and buffers may be destroyed in any
 /// order. A device may be used by several threads.
@@ -80,8 +94,9 @@ class DECLIVITY_API Device {
 
     [[nodiscard]] const DeviceInfo& info() const;
     [[nodiscard]] const std::string& name() const { return info().name; }
+    [[nodiscard]] const DeviceTraits& traits() const;
     /// Determined from device properties (type, local memory); DECLIVITY_KERNEL_STYLE=simd or simt overrides it.
-    [[nodiscard]] KernelStyle kernel_style() const;
+    [[nodiscard]] KernelStyle kernel_style() const { return traits().kernel_style; }
     [[deprecated("Device::kernel_style")]] [[nodiscard]] KernelStyle family() const { return kernel_style(); }
     [[nodiscard]] MemoryStats memory() const;
     /// Memory in use by scope, largest first. Memory saved for the gradients of a layer counts for that layer.

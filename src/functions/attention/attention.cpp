@@ -30,7 +30,7 @@ constexpr std::int64_t kMaxHeadDimSimd = 256, kMaxHeadDimSimt = 128;
 
 /// Inputs q (B, G H, Lq, D), k (B, H, Lk, D), v (B, H, Lk, E), the mask (B, G H, Lq, Lk) and the slopes (G H), which
 /// may be undefined; returns y (B, Lq, G H, E).
-std::vector<Tensor> decomposed(const std::vector<Tensor>& in, const ops::AttentionNumbers& parameters) {
+std::vector<Tensor> decomposed(const std::vector<Tensor>& in, const ops::AttentionAttributes& parameters) {
     const Tensor &q = in[0], &mask = in[3], &slopes = in[4];
     const std::int64_t heads = in[1].size(1), group = heads == 0 ? 1 : q.size(1) / heads, queries = q.size(2),
                        keys = in[1].size(2);
@@ -67,7 +67,7 @@ ops::View heads_first(ops::View view) {
 }
 
 /// Attention computed by the fused kernels.
-Tensor fused_attention(const std::vector<Tensor>& in, const ops::AttentionNumbers& parameters) {
+Tensor fused_attention(const std::vector<Tensor>& in, const ops::AttentionAttributes& parameters) {
     const auto operands = [](const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
                              const Tensor& slopes) {
         return ops::AttentionOperands{rows_of(q), rows_of(k), rows_of(v), mask.defined() ? mask.view() : ops::View{},
@@ -107,6 +107,7 @@ bool has_kernel(const std::vector<Tensor>& in) {
 struct LeadingDims {
     Shape batch;
     std::int64_t queries = 1, keys = 1;  ///< number of heads
+    bool has_heads = false;              ///< otherwise the operands are matrices
 };
 
 Shape leading_dims(const Tensor& x, int last) {
@@ -141,6 +142,7 @@ LeadingDims leading_dims(const Tensor& query, const Tensor& key, const Tensor& v
             if (operand->rank() < 3)
                 throw ShapeError(fmt::format("{}: expected {} of shape (..., heads, L, D) with enable_gqa, got {}",
                                              kName, what, operand->shape().str()));
+        leading.has_heads = true;
         leading.queries = query.size(-3);
         leading.keys = key.size(-3);
         if (value.size(-3) != leading.keys || leading.keys == 0 || leading.queries % leading.keys != 0)
@@ -148,6 +150,7 @@ LeadingDims leading_dims(const Tensor& query, const Tensor& key, const Tensor& v
                 "{}: expected numbers of heads of key and value that divide that of query, got {}, {} and {}", kName,
                 leading.keys, value.size(-3), leading.queries));
     } else if (leading.batch.rank() > 0) {
+        leading.has_heads = true;
         leading.queries = leading.keys = leading.batch[-1];
         Shape rest;
         for (int axis = 0; axis + 1 < leading.batch.rank(); ++axis) rest.push_back(leading.batch[axis]);
@@ -198,8 +201,8 @@ void check(const Tensor& query, const Tensor& key, const Tensor& value, const At
                                       query.device().name(), options.generator->device().name()));
 }
 
-ops::AttentionNumbers parameters_of(const Tensor& query, const AttentionParameters& options) {
-    ops::AttentionNumbers parameters;
+ops::AttentionAttributes parameters_of(const Tensor& query, const AttentionParameters& options) {
+    ops::AttentionAttributes parameters;
     const auto width = static_cast<double>(std::max<std::int64_t>(1, query.size(-1)));
     parameters.scale = options.scale.value_or(1 / std::sqrt(width));
     parameters.shift = options.query_offset;
@@ -237,7 +240,8 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
     check(query, key, value, options);
     const LeadingDims leading = leading_dims(query, key, value, options.enable_gqa);
     const std::int64_t queries = query.size(-2), keys = key.size(-2), width = value.size(-1);
-    const Shape result_shape = append_dims(leading.batch, {leading.queries, queries, width});
+    const Shape result_shape =
+        leading.has_heads ? append_dims(leading.batch, {leading.queries, queries, width}) : Shape{queries, width};
     const Tensor &mask = options.attn_mask, &slopes = options.alibi_slopes;
     if (slopes.defined()) {
         ops::require_shape(kName, "alibi_slopes", slopes.shape(), {leading.queries});
@@ -253,7 +257,7 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
         expand_operand(key, leading, leading.keys, keys, key.size(-1)),
         expand_operand(value, leading, leading.keys, keys, width),
         mask.defined() ? expand_operand(mask, leading, leading.queries, queries, keys) : Tensor(), slopes};
-    ops::AttentionNumbers parameters = parameters_of(query, options);
+    ops::AttentionAttributes parameters = parameters_of(query, options);
     if (parameters.dropped > 0) {
         const DType compute = compute_type(query.dtype());
         const Shape weights{in[0].size(0), leading.queries, queries, keys};

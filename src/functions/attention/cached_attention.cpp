@@ -105,7 +105,7 @@ ops::View rows_of(const Tensor& x) {
 Tensor fused_attention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& lengths,
                        const CachedAttentionParameters& options) {
     const DType compute = compute_type(query.dtype());
-    ops::CachedAttentionNumbers parameters{.is_causal = options.is_causal};
+    ops::CachedAttentionAttributes parameters{.is_causal = options.is_causal};
     parameters.scale = options.scale.value_or(1 / std::sqrt(static_cast<double>(query.size(3))));
     if (options.window) parameters.window = *options.window;
     const Tensor y(ops::cached_attention({rows_of(query.to(compute)), rows_of(key), rows_of(value),

@@ -105,7 +105,7 @@ LuParts lu_parts(const Tensor& a) {
 }
 
 Tensor rows_of_pivots(const Tensor& pivots, std::int64_t m) {
-    return Tensor(ops::lu_rows(pivots.detach().to(DType::i32).dense_view(), m)).to(DType::i64);
+    return Tensor(ops::lu_permutation(pivots.detach().to(DType::i32).dense_view(), m)).to(DType::i64);
 }
 
 Tensor lu_solved(const Tensor& lu, const Tensor& rows, const Tensor& b, bool adjoint) {
@@ -123,12 +123,12 @@ Tensor solved(const char* name, const Tensor& a, const Tensor& b, Tensor* info) 
     {
         const NoGrad no_grad;
         parts = lu_parts(a.detach());
-        x = lu_solved(parts.lu, parts.rows, b.detach(), false).value();
+        x = lu_solved(parts.lu, parts.permutation, b.detach(), false).value();
     }
     if (info != nullptr) *info = parts.info;
     return attach_backward(
         name, {a, b}, x,
-        [name, a = Saved(a), lu = parts.lu, rows = parts.rows,
+        [name, a = Saved(a), lu = parts.lu, rows = parts.permutation,
          saved_solution = Saved::result(x)](const GradientContext& context) {
             const Tensor& g = context.gradient();
             const Tensor grad_b =

@@ -126,7 +126,7 @@ Lu lu(const Tensor& a) {
     detail::require_matrices("linalg::lu", "a", a);
     const Batch batch(a);
     const detail::LuParts parts = detail::lu_parts(batch.x());
-    const Lu unpacked_parts = unpacked(parts.lu, parts.rows);
+    const Lu unpacked_parts = unpacked(parts.lu, parts.permutation);
     const Lu result{batch.restore(unpacked_parts.p), batch.restore(unpacked_parts.l), batch.restore(unpacked_parts.u)};
     call.results({result.p, result.l, result.u});
     return result;

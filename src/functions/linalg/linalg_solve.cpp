@@ -99,7 +99,8 @@ Tensor determinant(const Tensor& a) {
             if (!grad_enabled()) {
                 const Tensor near = parts.lu + perturbation;
                 const Tensor value_near = prod(diagonal(near, 0, 1, 2), {1}) * sign_of(parts.pivots, x.dtype());
-                const Tensor inverse_transpose = detail::lu_solved(near, parts.rows, expand(identity, x.shape()), true);
+                const Tensor inverse_transpose =
+                    detail::lu_solved(near, parts.permutation, expand(identity, x.shape()), true);
                 return std::vector{g * per_matrix(value_near) * inverse_transpose};
             }
             {
@@ -109,7 +110,7 @@ Tensor determinant(const Tensor& a) {
                 const Tensor scale = where(largest == 0, 1, largest) * 64.0;
                 const Tensor l = tril(parts.lu, -1) + identity;
                 perturbation_of_a =
-                    take_along_axis(matmul(l, perturbation * scale), unsqueeze(argsort(parts.rows, 1), 2), 1);
+                    take_along_axis(matmul(l, perturbation * scale), unsqueeze(argsort(parts.permutation, 1), 2), 1);
             }
             const Tensor near = x + perturbation_of_a;
             const Tensor inverse_near = detail::solved("linalg::det", near, expand(identity, x.shape()), nullptr);

@@ -140,7 +140,7 @@ Tensor normalised(Tensor x, const Tensor& weight, const Tensor& bias, const Tens
     if (!options.training && !any_requires_grad({x, weight, bias}))
         return evaluated(std::move(x), weight, bias, running_mean, running_var, options.eps);
     const ops::View in = x.dense_view();
-    ops::BatchNormTrained forward;
+    ops::BatchNormResults forward;
     Saved running;
     if (options.training) {
         forward =

@@ -4,7 +4,7 @@
 
 #include <declivity/autograd/autograd.hpp>
 #include <declivity/functions/functions.hpp>
-#include <declivity/ops/random_draws.hpp>
+#include <declivity/ops/random_distributions.hpp>
 #include <declivity/runtime/error.hpp>
 #include <declivity/tensor/function_call.hpp>
 #include <fmt/format.h>

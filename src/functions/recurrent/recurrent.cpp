@@ -124,7 +124,7 @@ std::vector<Tensor> fused_recurrent(const Kind& kind, const std::vector<Tensor>&
     return attach_backward(
         kind.name, in, results,
         [kind, lstm, gru, saved = std::move(saved), y = Saved::result(forward.y),
-         workspace = needs_backward ? forward.kept : ops::LazyArray()](const GradientContext& context) {
+         workspace = needs_backward ? forward.workspace : ops::LazyArray()](const GradientContext& context) {
             std::vector<Tensor> saved_inputs;
             for (const Saved& item : saved) saved_inputs.push_back(item.get(kind.name));
             const Tensor states = y.get(kind.name);

@@ -136,8 +136,8 @@ std::vector<Tensor> tensor_split(const Tensor& x, std::int64_t sections, std::in
     return parts;
 }
 
-std::vector<Tensor> tensor_split(const Tensor& x, const std::vector<std::int64_t>& places, std::int64_t axis) {
-    const FunctionCall call("tensor_split", {{"x", x}}, {{"places", places}, {"axis", axis}});
+std::vector<Tensor> tensor_split(const Tensor& x, const std::vector<std::int64_t>& indices, std::int64_t axis) {
+    const FunctionCall call("tensor_split", {{"x", x}}, {{"indices", indices}, {"axis", axis}});
     call.require_defined({"x"});
     const int along = normalize_axis("tensor_split", axis, x.rank());
     const std::int64_t size = x.size(along);
@@ -147,7 +147,7 @@ std::vector<Tensor> tensor_split(const Tensor& x, const std::vector<std::int64_t
         parts.push_back(slice(x, along, from, std::max(from, to)));
         from = to;
     };
-    for (const std::int64_t place : places) cut(std::clamp<std::int64_t>(place < 0 ? place + size : place, 0, size));
+    for (const std::int64_t index : indices) cut(std::clamp<std::int64_t>(index < 0 ? index + size : index, 0, size));
     cut(size);
     call.results(parts);
     return parts;

@@ -40,7 +40,7 @@ Tensor gather_topk(const Tensor& x, const Tensor& indices) {
 /// x (rows, n).
 TopK topk_rows(const Tensor& x, std::int64_t k, bool largest) {
     const auto forward = ops::topk(x.dense_view(), k, largest);
-    const Tensor indices(forward.places);
+    const Tensor indices(forward.indices);
     const Tensor values = attach_backward(
         "topk", {x}, forward.values,
         [indices = Saved(indices), n = x.size(1)](const GradientContext& context) {

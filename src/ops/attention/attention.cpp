@@ -309,7 +309,7 @@ void check(std::string_view function, const AttentionOperands& in) {
 }
 
 /// @throws ShapeError for sizes that exceed the kernels' 32-bit indices
-Attention call_of(const AttentionOperands& in, const AttentionNumbers& options) {
+Attention call_of(const AttentionOperands& in, const AttentionAttributes& options) {
     constexpr std::int64_t limit = std::int64_t{1} << 30;
     for (const View* view : {&in.q, &in.k, &in.v, &in.mask})
         if (view->buffer && (view->shape[1] * view->shape[2] > limit || view->strides[2] > limit))
@@ -322,7 +322,7 @@ Attention call_of(const AttentionOperands& in, const AttentionNumbers& options) 
 
 }  // namespace
 
-AttentionResults attention(const AttentionOperands& in, const AttentionNumbers& options) {
+AttentionResults attention(const AttentionOperands& in, const AttentionAttributes& options) {
     check("attention", in);
     const Shape &q = in.q.shape, &v = in.v.shape;
     const OperationResults results = operation(
@@ -333,7 +333,7 @@ AttentionResults attention(const AttentionOperands& in, const AttentionNumbers& 
     return {results[0], results[1]};
 }
 
-AttentionGradients attention_backward(const AttentionOperands& in, const AttentionNumbers& options, const View& y,
+AttentionGradients attention_backward(const AttentionOperands& in, const AttentionAttributes& options, const View& y,
                                       const View& log_sums, const View& g) {
     check("attention_backward", in);
     const Shape &q = in.q.shape, &k = in.k.shape, &v = in.v.shape;

@@ -240,7 +240,7 @@ void check_cache(std::string_view function, const CachedAttentionOperands& in, c
 
 }  // namespace
 
-LazyArray cached_attention(const CachedAttentionOperands& in, const CachedAttentionNumbers& options) {
+LazyArray cached_attention(const CachedAttentionOperands& in, const CachedAttentionAttributes& options) {
     constexpr const char* name = "cached_attention";
     require_rank(name, "q", in.q, 4, "B, heads, L, D");
     check_cache(name, in, in.q, in.q.shape[0]);

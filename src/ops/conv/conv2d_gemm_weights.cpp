@@ -60,7 +60,7 @@ struct Room {
 
 Room room_on(const Device& device, DType dtype) {
     const auto element = static_cast<std::int64_t>(size_of(compute_type(dtype))),
-               local = static_cast<std::int64_t>(device.info().local_memory) - 1024;
+               local = static_cast<std::int64_t>(device.traits().local_memory);
     return {std::min(kBlockBytes, local / 2) / element, std::min(kSumBytes, local / 2) / element};
 }
 

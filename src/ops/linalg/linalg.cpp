@@ -148,7 +148,7 @@ EpilogueFused launch_lu_rows(const OperationViews& views, const NoAttributes&) {
     const View &pivots = views.in(0), &rows = views.out(0);
     if (rows.numel() == 0) return EpilogueFused::no;
     const WorkScope work("lu_factor", work_each(0, pivots, rows));
-    const Kernel kernel(rows.device(), {"lu.cl", "lu_rows", defines_of(DType::f32, 1)});
+    const Kernel kernel(rows.device(), {"lu.cl", "lu_permutation", defines_of(DType::f32, 1)});
     launch(kernel, {.global = {to_size(rows.shape[0]), 1, 1}, .local = {1, 1, 1}},
            {narrow(rows.shape[1]), narrow(pivots.shape[1]), or_else(pivots, rows), rows.argument()});
     return EpilogueFused::no;
@@ -276,13 +276,13 @@ LuResults lu_factor(const View& a) {
     return {results[0], results[1], results[2], results[3]};
 }
 
-LazyArray lu_rows(const View& pivots, std::int64_t m) {
-    require_rank("lu_rows", "pivots", pivots, 2, "batch, k");
-    require_dense("lu_rows", "pivots", pivots);
+LazyArray lu_permutation(const View& pivots, std::int64_t m) {
+    require_rank("lu_permutation", "pivots", pivots, 2, "batch, k");
+    require_dense("lu_permutation", "pivots", pivots);
     if (pivots.dtype != DType::i32 || pivots.shape[1] > m)
-        throw ValueError(fmt::format("lu_rows: expected at most {} pivots of i32, got {} of {}", m, pivots.shape[1],
-                                     name_of(pivots.dtype)));
-    return operation("lu_rows", launch_lu_rows, NoAttributes{},
+        throw ValueError(fmt::format("lu_permutation: expected at most {} pivots of i32, got {} of {}", m,
+                                     pivots.shape[1], name_of(pivots.dtype)));
+    return operation("lu_permutation", launch_lu_rows, NoAttributes{},
                      {.reads = {pivots}, .outputs = {{DType::i32, {pivots.shape[0], m}}}})[0];
 }
 

@@ -177,7 +177,7 @@ LazyArray batch_norm(const View& x, const View& mean, const View& scale, const V
         {.reads = {x, mean, scale, weight, bias}, .outputs = {{x.dtype, x.shape}}, .upcasts_to_f32 = true})[0];
 }
 
-BatchNormTrained batch_norm_training(const View& x, const View& weight, const View& bias, double eps,
+BatchNormResults batch_norm_training(const View& x, const View& weight, const View& bias, double eps,
                                      const BatchNormRunning& running) {
     check_batch_norm(x, {}, {}, weight, bias);
     check_batch_norm_statistics(x, running, {}, {});

@@ -35,7 +35,7 @@ struct MultiTensor::State {
         std::int64_t pieces = 0;
     };
     std::vector<Group> groups;
-    std::vector<std::int64_t> table;  // same as on the device: rows of pieces, then the tensors' numbers
+    std::vector<std::int64_t> table;  // same as on the device: rows of pieces, then the tensors' indices
     Buffer table_on_device;
     std::int64_t pieces = 0;
     std::int64_t tensors = 0;
@@ -102,7 +102,7 @@ MultiTensor::MultiTensor(MultiTensor&&) noexcept = default;
 MultiTensor& MultiTensor::operator=(MultiTensor&&) noexcept = default;
 void MultiTensor::release() { state_->groups.clear(); }
 std::int64_t MultiTensor::pieces() const { return state_->pieces; }
-View MultiTensor::numbers() const {
+View MultiTensor::indices() const {
     (void)device();
     return {.buffer = state_->table_on_device,
             .offset = state_->pieces * static_cast<std::int64_t>(state_->roles + kRowEnd),
@@ -123,7 +123,7 @@ Work MultiTensor::work(double flops, double accesses) const {
 std::size_t MultiTensor::roles() const { return state_->roles; }
 DType MultiTensor::dtype() const { return state_->dtype; }
 
-void MultiTensor::set(const std::vector<std::vector<View>>& lists, const std::vector<std::int64_t>& numbers) {
+void MultiTensor::set(const std::vector<std::vector<View>>& lists, const std::vector<std::int64_t>& indices) {
     State& state = *state_;
     if (lists.size() != state.roles || lists[0].empty())
         throw ValueError(
@@ -132,11 +132,11 @@ void MultiTensor::set(const std::vector<std::vector<View>>& lists, const std::ve
         if (list.size() != lists[0].size())
             throw ValueError(fmt::format("MultiTensor::set: expected equally many tensors in each role, got {} and {}",
                                          lists[0].size(), list.size()));
-    if (!numbers.empty() && numbers.size() != lists[0].size())
-        throw ValueError(fmt::format("MultiTensor::set: expected as many numbers as tensors, {}, got {}",
-                                     lists[0].size(), numbers.size()));
+    if (!indices.empty() && indices.size() != lists[0].size())
+        throw ValueError(fmt::format("MultiTensor::set: expected as many indices as tensors, {}, got {}",
+                                     lists[0].size(), indices.size()));
     const auto number_of = [&](std::size_t tensor) {
-        return numbers.empty() ? static_cast<std::int64_t>(tensor) : numbers[tensor];
+        return indices.empty() ? static_cast<std::int64_t>(tensor) : indices[tensor];
     };
     state.device = lists[0][0].device();
     state.dtype = lists[0][0].dtype;

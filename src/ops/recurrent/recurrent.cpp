@@ -193,14 +193,15 @@ EpilogueFused launch_recurrent(const OperationViews& views, const Recurrence& ca
     const bool lstm = call.cell == RecurrentCell::lstm;
     const View &y = views.out(0), &hidden = views.out(1);
     const View cell = lstm ? views.out(3) : View();
-    View saved = kept_of(call.cell) > 0 ? views.out(2) : View();
+    View saved = workspace_size(call.cell) > 0 ? views.out(2) : View();
     if (y.numel() == 0) return EpilogueFused::no;
     const WorkScope scope("recurrent", work_of(in, {&y}));
     Sizes sizes = sizes_of(in, call);
     if (!saved.buffer) {  // the cell state only, of a step and the previous one
         sizes.save = 0;
         sizes.slots = 2;
-        if (lstm) saved = View::make(y.device(), y.dtype, {sizes.slots, sizes.rows, kept_of(call.cell), sizes.units});
+        if (lstm)
+            saved = View::make(y.device(), y.dtype, {sizes.slots, sizes.rows, workspace_size(call.cell), sizes.units});
     }
     const std::int64_t gates = gates_of(call.cell);
     launch_steps(
@@ -280,7 +281,7 @@ RecurrentResults recurrent(RecurrentCell cell, const RecurrentOperands& in, bool
     const Shape &gates = in.gates.shape, &state = in.hidden.shape;
     const DType dtype = in.gates.dtype;
     std::vector<OperationOutput> outputs{{dtype, {gates[0], gates[1], state[1]}}, {dtype, state}};
-    if (const std::int64_t saved = kept_of(cell); saved > 0)
+    if (const std::int64_t saved = workspace_size(cell); saved > 0)
         outputs.push_back({compute_type(dtype), {gates[0], gates[1], saved, state[1]}, true});
     if (cell == RecurrentCell::lstm) outputs.push_back({dtype, state});
     const OperationResults results =

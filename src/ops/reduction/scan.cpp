@@ -52,7 +52,7 @@ void scan_in_groups(Scan kind, const View& x, const View& out, const View* indic
     // Local memory for the elements of a tile, and at most as many work-items as have elements.
     const std::size_t element = size_of(compute_type(x.dtype)) + (indices != nullptr ? sizeof(std::int64_t) : 0);
     std::size_t group_limit = std::min(max_group, std::bit_ceil(to_size(ceil_div(n, each))));
-    while (group_limit > 1 && group_limit * (each + 2) * element + 1024 > device.info().local_memory) group_limit /= 2;
+    while (group_limit > 1 && group_limit * (each + 2) * element > device.traits().local_memory) group_limit /= 2;
     const GroupKernel kernel =
         kernel_of_group(device, group_limit, [&](std::size_t group) { return make_kernel("scan_groups", group); });
     const auto group = static_cast<std::int64_t>(kernel.group);

@@ -81,7 +81,7 @@ void radix_sort(const View& x, bool descending, const View& values, const View& 
         for (const char* name : {"radix_count", "radix_offsets", "radix_place"})
             max_lanes = std::min(max_lanes, kernel_of(name, false, false).max_work_group());
         // Counters of all digits for each work-item, and sums.
-        while (max_lanes > 1 && (kDigits + 1) * max_lanes * sizeof(std::uint32_t) > device.info().local_memory / 2)
+        while (max_lanes > 1 && (kDigits + 1) * max_lanes * sizeof(std::uint32_t) > device.traits().local_memory / 2)
             max_lanes /= 2;
         lanes = std::max<std::size_t>(kDigits, to_size(power_of_two_up_to(static_cast<std::int64_t>(max_lanes))));
     }

@@ -36,9 +36,9 @@ GroupKernel kernel_of_group(const Device& device, std::size_t max_group, const M
 }
 
 /// Number of elements of local memory that a work-group may use: at most `bytes`, and at most the device's local memory
-/// minus a reserve for the driver.
+/// as far as kernels can use it.
 inline std::int64_t block_elements(const Device& device, DType dtype, std::int64_t bytes) {
-    return std::min<std::int64_t>(bytes, static_cast<std::int64_t>(device.info().local_memory) - 1024) /
+    return std::min<std::int64_t>(bytes, static_cast<std::int64_t>(device.traits().local_memory)) /
            static_cast<std::int64_t>(size_of(dtype));
 }
 

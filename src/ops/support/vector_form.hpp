@@ -54,7 +54,8 @@ inline RegisterTile cheapest_tile(std::span<const RegisterTile> tiles, const Vec
 /// Returns the form for the device's native vector width. 512-bit vectors come with 32 registers (AVX-512); most
 /// processors have 16 of narrower ones.
 inline VectorForm vector_form(const Device& device, DType dtype) {
-    const std::int64_t width = dtype == DType::f64 ? device.info().vector_width_f64 : device.info().vector_width_f32;
+    const std::int64_t width =
+        dtype == DType::f64 ? device.traits().vector_width_f64 : device.traits().vector_width_f32;
     const std::int64_t max_lanes = dtype == DType::f64 ? 8 : 16;
     VectorForm form{.vector = max_lanes, .registers = 32};
     while (form.vector > 4 && form.vector > width) form.vector /= 2;

@@ -13,7 +13,7 @@ struct DeviceContext {
     cl_device_id device;
     cl::Context context;
     DeviceInfo info;
-    KernelStyle style;
+    DeviceTraits traits;
 
     [[nodiscard]] Device handle() const { return device_of(owner); }
 };

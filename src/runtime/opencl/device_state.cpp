@@ -29,6 +29,15 @@ KernelStyle kernel_style_of(const DeviceInfo& info) {
     }
 }
 
+DeviceTraits traits_of(const DeviceInfo& info) {
+    constexpr std::uint64_t of_driver = 1024;
+    return {.kernel_style = kernel_style_of(info),
+            .subgroup_size = info.work_items_in_step,
+            .vector_width_f32 = info.vector_width_f32,
+            .vector_width_f64 = info.vector_width_f64,
+            .local_memory = static_cast<std::size_t>(info.local_memory - std::min(info.local_memory, of_driver))};
+}
+
 /// Default limit in bytes of the derived cache.
 std::uint64_t packed_weights_limit(const DeviceInfo& info) {
     const MemoryShare& given = environment().packed_weights.get();
@@ -43,7 +52,7 @@ constinit std::atomic<DeviceState*> last_opened{nullptr};
 }  // namespace
 
 DeviceState::DeviceState(cl_device_id handle, cl::Context with, cl::CommandQueue queue, DeviceInfo described)
-    : context{*this, handle, std::move(with), described, kernel_style_of(described)},
+    : context{*this, handle, std::move(with), described, traits_of(described)},
       derived(packed_weights_limit(context.info)),
       queues(context, std::move(queue),
              [this] {

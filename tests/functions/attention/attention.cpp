@@ -112,6 +112,14 @@ Tensor laid_by_rows(const Tensor& x) {
 
 }  // namespace
 
+TEST_CASE("attention: without a heads axis the result has none") {
+    const Tensor q = Tensor::from<float>({0, 0, 0, 0}, {2, 2}), k = Tensor::from<float>({1, 2, 3, 4}, {2, 2}),
+                 v = Tensor::from<float>({10, 20}, {2, 1});
+    const Tensor y = scaled_dot_product_attention(q, k, v, {.is_causal = true});
+    CHECK(y.shape() == Shape{2, 1});
+    CHECK(y.to_vector<float>() == std::vector<float>{10, 15});
+}
+
 TEST_CASE("attention: values and gradients of both kernel styles match the decomposition") {
     std::vector<DType> types = floats();
     types.insert(types.end(), {DType::f16, DType::bf16});

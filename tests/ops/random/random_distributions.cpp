@@ -1,6 +1,6 @@
 // Gamma and Poisson numbers compared with the same methods in plain C++, in double and from the same random words. A
 // comparison within rounding error may turn out differently, so a few elements may differ.
-#include <declivity/ops/random_draws.hpp>
+#include <declivity/ops/random_distributions.hpp>
 
 #include <cmath>
 #include <cstdint>

@@ -8,7 +8,7 @@ using namespace declivity::gpu_compile;
 
 namespace {
 
-void random_draws() {
+void random_distributions() {
     for (const DType dtype : kReals) {
         const Tensor x = of(dtype, {40, 7});
         compute(poisson(x));
@@ -20,6 +20,6 @@ void random_draws() {
     }
 }
 
-const Part part{"random_draws", random_draws};
+const Part part{"random_distributions", random_distributions};
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include <declivity/ops/random_draws.hpp>
+#include <declivity/ops/random_distributions.hpp>
 
 #include <algorithm>
 
