@@ -94,7 +94,7 @@ Tensor lu_gradient(const Tensor& lu, const Tensor& rows, const Tensor& g) {
 
 LuParts lu_parts(const Tensor& a) {
     const ops::LuResults forward = ops::lu_factor(a.dense_view());
-    const Tensor rows = Tensor(forward.rows).to(DType::i64);
+    const Tensor rows = Tensor(forward.permutation).to(DType::i64);
     const std::vector<Tensor> results = attach_backward(
         "linalg::lu_factor", {a}, {forward.lu, forward.pivots, forward.info},
         [rows, saved_lu = Saved::result(forward.lu)](const GradientContext& context) {

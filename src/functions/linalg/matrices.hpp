@@ -43,7 +43,7 @@ std::pair<Tensor, Tensor> cholesky_factor(const Tensor& a);
 Tensor triangular_solved(const Tensor& a, const Tensor& b, const ops::TriangularSolve& options);
 
 struct LuParts {
-    Tensor lu, pivots, rows, info;
+    Tensor lu, pivots, permutation, info;
 };
 LuParts lu_parts(const Tensor& a);
 /// Row indices from pivots: (batch, m).
