@@ -116,8 +116,8 @@ __kernel void lu_factor(const int m, const int n, __local REAL* shared, __local 
            shared, pivot_rows);
 }
 
-__kernel void lu_permutation(const int m, const int count, __global const int* restrict pivots, const long pivots_offset,
-                      __global int* restrict rows, const long rows_offset) {
+__kernel void lu_permutation(const int m, const int count, __global const int* restrict pivots,
+                             const long pivots_offset, __global int* restrict rows, const long rows_offset) {
     const long matrix = get_global_id(0);
     __global const int* row_pivots = pivots + pivots_offset + matrix * count;
     __global int* own = rows + rows_offset + matrix * m;

@@ -29,8 +29,8 @@ class DECLIVITY_API MultiTensor {
 
     /// Sets the tensors of the next launches.
     /// @param lists one list of views per role
-    /// @param indices an index >= 0 for each tensor, with which a kernel reads per-tensor data (MULTI_TENSOR_INDEX) such
-    /// as its step count; if empty, the positions in the lists
+    /// @param indices an index >= 0 for each tensor, with which a kernel reads per-tensor data
+    /// (MULTI_TENSOR_INDEX) such as its step count; if empty, the positions in the lists
     void set(const std::vector<std::vector<View>>& lists, const std::vector<std::int64_t>& indices = {});
     /// Launches a kernel once; several times if the tensors are in more than eight cl_mem.
     void launch(const KernelSpec& spec, std::span<const Argument> further) const;
