@@ -1,5 +1,5 @@
-// Layer 1, private. Access of the library to the states behind its handles, whose headers name StateAccess as a friend and
-// show nothing else of it.
+// Layer 1, private. Access of the library to the states behind its handles: their headers name StateAccess as a friend
+// and show nothing else of it.
 #pragma once
 
 #include <memory>
