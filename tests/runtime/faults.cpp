@@ -22,6 +22,9 @@
 #include <tests/support/paths.hpp>
 #include <tests/support/temp_folder.hpp>
 
+#include "runtime/opencl/block.hpp"
+#include "runtime/access.hpp"
+
 using namespace declivity;
 using test::OpenClFault;
 
@@ -245,7 +248,7 @@ TEST_CASE("faults: the memory of a batch is reused even if the time of its last 
         const long cached = static_cast<long>(device.memory().cached);
         batch.emplace(device, 100, BufferUse::transfer);
         CHECK(static_cast<long>(device.memory().cached + device.memory().in_use) == cached);
-        CHECK(batch->block().readers_done() != nullptr);
+        CHECK(block_of(*batch).readers_done() != nullptr);
         {
             const test::FailingFunction failing(function);
             batch.reset();

@@ -14,6 +14,7 @@
 
 #include <tests/support/values.hpp>
 #include "ops/engine/lazy_array.hpp"
+#include "runtime/access.hpp"
 
 using namespace declivity;
 using namespace declivity::test;

@@ -40,8 +40,8 @@ DECLIVITY_API Tensor narrow(const Tensor& x, std::int64_t axis, std::int64_t sta
 /// Splits an axis into `sections` parts, the first ones larger by one element if the size is not divisible.
 /// Example: for x = `[1, 2, 3, 4, 5]`, `tensor_split(x, 3)` is `{[1, 2], [3, 4], [5]}`.
 DECLIVITY_API std::vector<Tensor> tensor_split(const Tensor& x, std::int64_t sections, std::int64_t axis = 0);
-/// Splits an axis at these positions, which may be negative to count from the end, or beyond the end. Name the type
-/// std::vector for one position: {2} is a number of sections.
+/// Splits an axis at these positions, which may be negative to count from the end, or beyond the end. For one
+/// position write std::vector<std::int64_t>{2}: {2} is a number of sections.
 /// Example: for x = `[1, 2, 3, 4, 5]`, `tensor_split(x, std::vector<std::int64_t>{1, -1})` is `{[1], [2, 3, 4], [5]}`.
 DECLIVITY_API std::vector<Tensor> tensor_split(const Tensor& x, const std::vector<std::int64_t>& indices,
                                                std::int64_t axis = 0);

@@ -25,7 +25,7 @@ constexpr std::string_view name_of(SpectrogramNorm norm) noexcept {
 /// above (Slaney 1998).
 enum class MelScale : std::uint8_t { htk, slaney };
 constexpr std::string_view name_of(MelScale scale) noexcept { return scale == MelScale::htk ? "htk" : "slaney"; }
-/// Filters with a maximum of 1, or of equal area.
+/// none: filters have a maximum of 1; slaney: filters have equal area.
 enum class MelNorm : std::uint8_t { none, slaney };
 constexpr std::string_view name_of(MelNorm norm) noexcept { return norm == MelNorm::none ? "none" : "slaney"; }
 

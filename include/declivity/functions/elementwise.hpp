@@ -18,8 +18,8 @@ namespace declivity {
 
 using ops::Function;
 
-/// Any function of the table, with its inputs and parameters. The functions below call it; use it for a new row of the
-/// table.
+/// Any function of ops/elementwise_table.def, with its inputs and parameters. The functions below call it; use it for a
+/// new row of the table.
 /// Example: for x = `[3]` and y = `[4]`, `elementwise(Function::hypot, {x, y})` is `[5]`.
 /// @param called name in error messages, if it is not the name in the table
 DECLIVITY_API Tensor elementwise(Function function, std::span<const TensorOrScalar> inputs,

@@ -86,11 +86,11 @@ DECLIVITY_API Tensor rfftn(const Tensor& x, const Dims& sizes = {}, const Dims& 
 DECLIVITY_API Tensor irfftn(const Tensor& x, const Dims& sizes = {}, const Dims& axes = {},
                             std::string_view norm = "backward");
 
-/// Frequencies of the n results of fft, in cycles per unit of the sample spacing d: 0, 1, ..., -2, -1 over n d.
+/// Frequencies of the n results of fft, in cycles per unit of the sample spacing d: (0, 1, ..., -2, -1) / (n d).
 /// Examples: `fft::fftfreq(4)` is `[0, 0.25, -0.5, -0.25]`; `fft::fftfreq(5, 0.1)` is `[0, 2, 4, -4, -2]`.
 /// @throws ValueError for an n below 1
 DECLIVITY_API Tensor fftfreq(std::int64_t n, double d = 1, const TensorOptions& options = {});
-/// Frequencies of the n / 2 + 1 results of rfft: 0, 1, ..., n / 2 over n d.
+/// Frequencies of the n / 2 + 1 results of rfft: (0, 1, ..., n / 2) / (n d).
 /// Example: `fft::rfftfreq(4)` is `[0, 0.25, 0.5]`.
 DECLIVITY_API Tensor rfftfreq(std::int64_t n, double d = 1, const TensorOptions& options = {});
 /// Moves frequency 0 to the middle of these axes (all if none are given), and back. Axes count those of the tensor as

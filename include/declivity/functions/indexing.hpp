@@ -86,7 +86,7 @@ DECLIVITY_API Tensor index(const Tensor& x, const std::vector<Tensor>& indices);
 DECLIVITY_API Tensor index_put(const Tensor& x, const std::vector<Tensor>& indices, const Tensor& values,
                                bool accumulate = false);
 
-/// x, broadcast with the mask, with a number, or a tensor without axes, where the mask is true.
+/// Copy of x, broadcast with the mask, with `value`, a number or a tensor without axes, where the mask is true.
 /// Example: for x = `[1, 2, 3]` and bool mask = `[false, true, true]`, `masked_fill(x, mask, -1)` is `[1, -1, -1]`.
 DECLIVITY_API Tensor masked_fill(const Tensor& x, const Tensor& mask, const TensorOrScalar& value);
 /// Elements where the mask is true, as a vector. Synchronises to count them.

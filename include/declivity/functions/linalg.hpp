@@ -75,7 +75,7 @@ struct LeastSquares {
 DECLIVITY_API Tensor cholesky(const Tensor& a, bool upper = false);
 /// cholesky() with info. Example: for a = `[[4, 2], [2, 5]]`, `linalg::cholesky_ex(-a).info` is `1`.
 DECLIVITY_API FactorInfo cholesky_ex(const Tensor& a, bool upper = false);
-/// X of A X = B, and the inverse of A, for the Cholesky factor of A. b (..., n, k).
+/// Solution X of A X = B for the Cholesky factor of A (with `upper`, its transpose). b (..., n, k).
 /// Example: for b = `[[8], [12]]` and l = `[[2, 0], [1, 2]]`, `linalg::cholesky_solve(b, l)` is `[[1], [2]]`.
 DECLIVITY_API Tensor cholesky_solve(const Tensor& b, const Tensor& factor, bool upper = false);
 /// Inverse of A from its Cholesky factor. Example: for l = `[[2, 0], [1, 2]]`, `linalg::cholesky_inverse(l)` is
@@ -180,7 +180,7 @@ DECLIVITY_API SignLogDet slogdet(const Tensor& a);
 /// log(det(a)), NaN if that is negative.
 /// Examples: for a = `[[2, 0], [0, 5]]`, `linalg::logdet(a)` is `2.303`; `linalg::logdet(a * a - 9)` is `nan`.
 DECLIVITY_API Tensor logdet(const Tensor& a);
-/// Matrix power A A ... A; for negative n of the inverse; for 0 the identity.
+/// Matrix power: the product of n factors A; of -n factors A^-1 if n < 0; the identity for n = 0.
 /// Examples: for a = `[[1, 1], [0, 1]]`, `linalg::matrix_power(a, 5)` is `[[1, 5], [0, 1]]`;
 /// `linalg::matrix_power(a, -1)` is `[[1, -1], [0, 1]]`.
 DECLIVITY_API Tensor matrix_power(const Tensor& a, std::int64_t n);

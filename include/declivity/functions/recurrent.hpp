@@ -15,7 +15,7 @@ inline std::vector<Tensor> tensors_of(const LstmState& state) { return {state.hi
 
 /// LSTM cell, one step (Hochreiter, Schmidhuber 1997; forget gate: Gers et al. 2000): x (N, inputs), weights (4 H,
 /// inputs) and (4 H, H), biases (4 H) or undefined, each with rows for the input, forget, cell and output gates, in
-/// this order. cell' = f cell + i tanh(...), hidden' = o tanh(cell').
+/// this order. cell' = f cell + i g, hidden' = o tanh(cell'); g = tanh of the cell gate, i, f and o by sigmoid.
 /// Examples: for x = `[[1]]`, h = `[[0]]`, c = `[[1]]`, w = `[[0], [0], [1], [0]]` and u = `[[0], [0], [0], [0]]`,
 /// `lstm_cell(x, {h, c}, w, u).cell` is `[[0.8808]]` (0.5 + 0.5 tanh 1); `lstm_cell(x, {h, c}, w, u).hidden` is
 /// `[[0.3534]]`.
