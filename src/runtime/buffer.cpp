@@ -84,6 +84,10 @@ void cache_derived(const Buffer& buffer, const DerivedKey& key, std::shared_ptr<
     block.device.derived.add(block, key, std::move(value), bytes, made_from);
 }
 
+std::atomic<PendingAccess*>& pending_access_of(const Buffer& buffer) noexcept {
+    return block_of(buffer).pending_access;
+}
+
 void before_read(const Buffer& buffer) {
     if (!buffer) return;
     if (PendingAccess* const access = block_of(buffer).pending_access.load(std::memory_order_acquire))

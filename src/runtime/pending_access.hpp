@@ -1,6 +1,8 @@
-// Layer 1, private. What the runtime knows of launches that a higher layer has deferred: a capture launches them before
-// it ends, and whoever uses memory launches those that read or write it.
+// Layer 1, private. Interface to the launches that a higher layer has deferred: a capture launches them before it ends,
+// and code that uses memory launches those that read or write it.
 #pragma once
+
+#include <atomic>
 
 #include <declivity/export.hpp>
 #include <declivity/runtime/buffer.hpp>
@@ -34,6 +36,9 @@ class PendingAccess {
     /// Launches the readers. @return whether there were any
     virtual bool launch_readers() = 0;
 };
+
+/// The one of a buffer, null until a higher layer sets it; the memory owns it.
+[[nodiscard]] std::atomic<PendingAccess*>& pending_access_of(const Buffer& buffer) noexcept;
 
 /// Must be called before the elements are read, or written in part: launches pending writers.
 void before_read(const Buffer& buffer);

@@ -9,8 +9,6 @@
 
 #include <declivity/runtime/process.hpp>
 
-#include "runtime/opencl/block.hpp"
-
 namespace declivity::ops {
 namespace {
 
@@ -99,14 +97,14 @@ class ReadersAndWriters final : public declivity::detail::PendingAccess {
     std::atomic<bool> has_writers_{false};
 };
 
-/// That of the buffer, or null.
+/// Null if the buffer has none yet.
 ReadersAndWriters* find(const Buffer& buffer) {
-    return buffer ? static_cast<ReadersAndWriters*>(block_of(buffer).pending_access.load(std::memory_order_acquire))
-                  : nullptr;
+    return static_cast<ReadersAndWriters*>(
+        declivity::detail::pending_access_of(buffer).load(std::memory_order_acquire));
 }
 
 ReadersAndWriters& of(const Buffer& buffer) {
-    auto& access = block_of(buffer).pending_access;
+    auto& access = declivity::detail::pending_access_of(buffer);
     declivity::detail::PendingAccess* found = access.load(std::memory_order_acquire);
     if (found == nullptr) {
         auto created = std::make_unique<ReadersAndWriters>();
