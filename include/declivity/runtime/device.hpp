@@ -65,8 +65,7 @@ enum class KernelStyle : std::uint8_t {
     gpu_like [[deprecated("KernelStyle::simt")]] = simt
 };
 
-/// Properties by which kernels are chosen: queried from the device or determined by a small test, never inferred from a
-/// name.
+/// Properties by which kernels are chosen: queried or determined by a small test, never inferred from a name.
 struct DeviceTraits {
     KernelStyle kernel_style = KernelStyle::simd;
     /// Work-items that run in lockstep (warp, wavefront, subgroup), as the device reports them; 0: unknown.
