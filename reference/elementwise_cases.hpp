@@ -8,6 +8,7 @@
 #include <functional>
 #include <limits>
 #include <numbers>
+#include <utility>
 #include <vector>
 
 #include <reference/special_references.hpp>
@@ -50,11 +51,17 @@ inline std::int64_t bits(double value) { return static_cast<std::int64_t>(value)
 
 inline double normal_distribution(double x) { return 0.5 * std::erfc(-x / std::sqrt(2.0)); }
 
-inline const std::vector<ElementwiseCase>& elementwise_cases() {
-    using F = ops::Function;
-    using A = Arguments;
-    constexpr double kInfinity = std::numeric_limits<double>::infinity();
-    static const std::vector<ElementwiseCase> cases = {
+/// The cases by subject.
+namespace elementwise_groups {
+
+using F = ops::Function;
+using A = Arguments;
+using Cases = std::vector<ElementwiseCase>;
+
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+inline Cases arithmetic() {
+    return {
         {.function = F::add, .value = [](const A& v) { return v.a + v.b; }},
         {.function = F::sub, .value = [](const A& v) { return v.a - v.b; }},
         {.function = F::mul, .value = [](const A& v) { return v.a * v.b; }},
@@ -95,6 +102,11 @@ inline const std::vector<ElementwiseCase>& elementwise_cases() {
          .value = [](const A& v) { return 1 / v.a; },
          .ulps = 3,
          .kink = [](const A& v) { return std::abs(v.a) / 10; }},
+    };
+}
+
+inline Cases exponentials_and_activations() {
+    return {
         {.function = F::exp, .value = [](const A& v) { return std::exp(v.a); }, .low = -10, .high = 10, .ulps = 4},
         {.function = F::log,
          .value = [](const A& v) { return std::log(v.a); },
@@ -141,6 +153,11 @@ inline const std::vector<ElementwiseCase>& elementwise_cases() {
                                                       : v.a; },
          .parameters = {-1, 2},
          .kink = [](const A& v) { return std::min(std::abs(v.a - v.p), std::abs(v.a - v.q)); }},
+    };
+}
+
+inline Cases differences_and_divisions() {
+    return {
         {.function = F::squared_difference, .value = [](const A& v) { return (v.a - v.b) * (v.a - v.b); }, .ulps = 4},
         {.function = F::binary_cross_entropy,
          .value = [](const A& v) { return std::max(v.a, 0.0) - v.a * v.b + std::log1p(std::exp(-std::abs(v.a))); },
@@ -162,6 +179,11 @@ inline const std::vector<ElementwiseCase>& elementwise_cases() {
         {.function = F::fmod,
          .value = [](const A& v) { return v.integral && v.b == 0 ? 0 : std::fmod(v.a, v.b); },
          .kink = [](const A& v) { return std::min(std::abs(v.a / v.b - std::round(v.a / v.b)), std::abs(v.b) / 10); }},
+    };
+}
+
+inline Cases logic_and_comparisons() {
+    return {
         {.function = F::bitwise_and, .value = [](const A& v) { return bits(v.a) & bits(v.b); }},
         {.function = F::bitwise_or, .value = [](const A& v) { return bits(v.a) | bits(v.b); }},
         {.function = F::bitwise_xor, .value = [](const A& v) { return bits(v.a) ^ bits(v.b); }},
@@ -176,6 +198,11 @@ inline const std::vector<ElementwiseCase>& elementwise_cases() {
         {.function = F::less_equal, .value = [](const A& v) { return v.a <= v.b ? 1.0 : 0.0; }},
         {.function = F::greater, .value = [](const A& v) { return v.a > v.b ? 1.0 : 0.0; }},
         {.function = F::greater_equal, .value = [](const A& v) { return v.a >= v.b ? 1.0 : 0.0; }},
+    };
+}
+
+inline Cases mathematics() {
+    return {
         {.function = F::sign,
          .value = [](const A& v) { return v.a > 0   ? 1.0
                                           : v.a < 0 ? -1.0
@@ -262,6 +289,11 @@ inline const std::vector<ElementwiseCase>& elementwise_cases() {
          .low = 0.05,
          .high = 4,
          .ulps = 24},
+    };
+}
+
+inline Cases rounding() {
+    return {
         {.function = F::floor,
          .value = [](const A& v) { return std::floor(v.a); },
          .kink = [](const A& v) { return std::abs(v.a - std::round(v.a)); }},
@@ -277,6 +309,11 @@ inline const std::vector<ElementwiseCase>& elementwise_cases() {
         {.function = F::frac,
          .value = [](const A& v) { return v.a - std::trunc(v.a); },
          .kink = [](const A& v) { return std::abs(v.a - std::round(v.a)); }},
+    };
+}
+
+inline Cases activations() {
+    return {
         {.function = F::elu,
          .value = [](const A& v) { return v.a > 0 ? v.a : v.p * std::expm1(v.a); },
          .parameters = {0.75},
@@ -346,6 +383,11 @@ inline const std::vector<ElementwiseCase>& elementwise_cases() {
          .value = [](const A& v) { return std::abs(v.a) <= v.p ? 0.0 : v.a; },
          .parameters = {0.5},
          .kink = [](const A& v) { return std::abs(std::abs(v.a) - v.p); }},
+    };
+}
+
+inline Cases pairs() {
+    return {
         {.function = F::logaddexp,
          .value =
              [](const A& v) {
@@ -373,6 +415,11 @@ inline const std::vector<ElementwiseCase>& elementwise_cases() {
          .ulps = 4,
          .absolute = 2e-6,
          .kink = [](const A& v) { return std::abs(std::abs(v.c) - 0.5); }},
+    };
+}
+
+inline Cases classification_shifts_and_choice() {
+    return {
         {.function = F::isnan, .value = [](const A& v) { return std::isnan(v.a) ? 1.0 : 0.0; }},
         {.function = F::isinf, .value = [](const A& v) { return std::isinf(v.a) ? 1.0 : 0.0; }},
         {.function = F::isfinite, .value = [](const A& v) { return std::isfinite(v.a) ? 1.0 : 0.0; }},
@@ -386,6 +433,21 @@ inline const std::vector<ElementwiseCase>& elementwise_cases() {
          .kink = [](const A& v) { return std::abs(v.b); }},
         {.function = F::where, .value = [](const A& v) { return v.a != 0 ? v.b : v.c; }},
     };
+}
+
+}  // namespace elementwise_groups
+
+inline const std::vector<ElementwiseCase>& elementwise_cases() {
+    static const std::vector<ElementwiseCase> cases = [] {
+        std::vector<ElementwiseCase> all;
+        for (const auto group :
+             {elementwise_groups::arithmetic, elementwise_groups::exponentials_and_activations,
+              elementwise_groups::differences_and_divisions, elementwise_groups::logic_and_comparisons,
+              elementwise_groups::mathematics, elementwise_groups::rounding, elementwise_groups::activations,
+              elementwise_groups::pairs, elementwise_groups::classification_shifts_and_choice})
+            for (ElementwiseCase& item : group()) all.push_back(std::move(item));
+        return all;
+    }();
     return cases;
 }
 

@@ -24,6 +24,13 @@ struct InvalidCall {
     std::function<void()> call;
 };
 
+/// A list; a call appends to it.
+struct Mistakes {
+    std::vector<InvalidCall> all = {};
+
+    void operator()(const char* name, std::function<void()> call) { all.push_back({name, std::move(call)}); }
+};
+
 /// The beginning of a call's error message, up to the colon; "no error" without one.
 std::string error_of(const InvalidCall& mistake) {
     try {
@@ -43,15 +50,9 @@ using Unary = Tensor (*)(Tensor);
 using Binary = Tensor (*)(Tensor, Tensor);
 using Either = Tensor (*)(TensorOrScalar, TensorOrScalar);
 
-std::vector<InvalidCall> mistakes() {
+void add_operator_tables(Mistakes& add) {
     const Tensor none, x = zeros({2, 3}), other = zeros({4}), integers = zeros({2, 3}, {DType::i32}),
-                       booleans = zeros({2, 3}, {DType::boolean});
-    const Tensor image = zeros({1, 2, 4, 4}), integer_image = zeros({1, 2, 4, 4}, {DType::i32}),
-                 labels = zeros({2}, {DType::i64}), channels = zeros({2});
-    const Tensor leaf = zeros({2, 3}).set_requires_grad(), small = zeros({2}, {DType::u8});
-    std::vector<InvalidCall> all;
-    const auto add = [&](const char* name, std::function<void()> call) { all.push_back({name, std::move(call)}); };
-
+                       booleans = zeros({2, 3}, {DType::boolean}), small = zeros({2}, {DType::u8});
     // clang-format off
     const std::pair<const char*, Binary> binary[] = {
         {"operator+", operator+}, {"operator-", operator-}, {"operator*", operator*}, {"operator/", operator/},
@@ -85,6 +86,11 @@ std::vector<InvalidCall> mistakes() {
     }
     for (const auto& [name, function] : numeric_functions) add(name, [=, f = function] { f(booleans); });
     for (const auto& [name, function] : unary) add(name, [=, f = function] { f(none); });
+}
+
+void add_operators(Mistakes& add) {
+    const Tensor none, x = zeros({2, 3}), other = zeros({4}), integers = zeros({2, 3}, {DType::i32}),
+                       booleans = zeros({2, 3}, {DType::boolean}), small = zeros({2}, {DType::u8});
     add("operator-", [=] { booleans - booleans; });
     add("operator+", [=] { zeros({1}, {DType::u64}) + integers; });
     add("operator+", [=] { small + 256; });
@@ -114,6 +120,11 @@ std::vector<InvalidCall> mistakes() {
         add("leaky_relu", [=] { leaky_relu(wrong); });
         add("clamp", [=] { clamp(wrong, 0.5, 1); });
     }
+}
+
+void add_where_and_views(Mistakes& add) {
+    const Tensor none, x = zeros({2, 3}), other = zeros({4}), integers = zeros({2, 3}, {DType::i32}),
+                       booleans = zeros({2, 3}, {DType::boolean}), small = zeros({2}, {DType::u8});
     add("where", [=] { where(x, x, x); });
     add("where", [=] { where(booleans, small, 256); });
     add("where", [=] { where(none, 1, 2); });
@@ -161,7 +172,10 @@ std::vector<InvalidCall> mistakes() {
     add("pad", [=] { pad(x, {0}, {0}); });
     add("pad", [=] { pad(x, {0, -4}, {0, 0}); });
     add("pad", [=] { pad(integers, {0, 1}, {0, 0}, 0.5); });
+}
 
+void add_reductions(Mistakes& add) {
+    const Tensor none, x = zeros({2, 3}), integers = zeros({2, 3}, {DType::i32});
     for (const auto& [name, function] : {pair_of_name("sum", sum), pair_of_name("mean", mean),
                                          pair_of_name<Tensor, Tensor, const Dims&, bool>("max", max),
                                          pair_of_name<Tensor, Tensor, const Dims&, bool>("min", min)}) {
@@ -175,7 +189,11 @@ std::vector<InvalidCall> mistakes() {
     add("argmax", [=] { argmax(none); });
     add("argmax", [=] { argmax(x, 2); });
     add("argmax", [=] { argmax(zeros({0, 2}), 0); });
+}
 
+void add_softmax_and_losses(Mistakes& add) {
+    const Tensor none, x = zeros({2, 3}), other = zeros({4}), integers = zeros({2, 3}, {DType::i32}),
+                       labels = zeros({2}, {DType::i64}), channels = zeros({2});
     for (const auto& [name, function] : {pair_of_name("softmax", softmax), pair_of_name("log_softmax", log_softmax)}) {
         add(name, [=, f = function] { f(none, -1); });
         add(name, [=, f = function] { f(x, 2); });
@@ -203,7 +221,10 @@ std::vector<InvalidCall> mistakes() {
         }
         add(name, [=, f = function] { f(zeros({1}, {DType::u64}), zeros({1}, {DType::i8}), Reduction::none); });
     }
+}
 
+void add_products(Mistakes& add) {
+    const Tensor none, x = zeros({2, 3}), other = zeros({4}), integers = zeros({2, 3}, {DType::i32});
     add("matmul", [=] { matmul(x, none); });
     add("matmul", [=] { matmul(x, x); });
     add("matmul", [=] { matmul(x, zeros({})); });
@@ -221,7 +242,11 @@ std::vector<InvalidCall> mistakes() {
     add("linear", [=] { linear(integers, x); });
     add("linear", [=] { linear(x, integers); });
     add("linear", [=] { linear(x, x, zeros({2}, {DType::i32})); });
+}
 
+void add_convolutions_and_pools(Mistakes& add) {
+    const Tensor none, x = zeros({2, 3}), other = zeros({4}), image = zeros({1, 2, 4, 4}),
+                       integer_image = zeros({1, 2, 4, 4}, {DType::i32});
     const Tensor filter = zeros({3, 2, 3, 3}), integer_filter = zeros({3, 2, 3, 3}, {DType::i32});
     add("conv2d", [=] { conv2d(none, filter); });
     add("conv2d", [=] { conv2d(image, none); });
@@ -248,7 +273,12 @@ std::vector<InvalidCall> mistakes() {
         add(name, [=, f = function] { f(image, {.stride = -1}); });
     }
     for (const Tensor& wrong : {none, x, integer_image}) add("global_avg_pool2d", [=] { global_avg_pool2d(wrong); });
+}
 
+void add_batch_norm_and_dropout(Mistakes& add) {
+    const Tensor none, x = zeros({2, 3}), other = zeros({4}), integers = zeros({2, 3}, {DType::i32}),
+                       image = zeros({1, 2, 4, 4}), integer_image = zeros({1, 2, 4, 4}, {DType::i32}),
+                       labels = zeros({2}, {DType::i64}), channels = zeros({2});
     for (const bool training : {true, false})
         for (const bool graph : {true, false}) {
             const BatchNormParameters options{.training = training};
@@ -271,8 +301,10 @@ std::vector<InvalidCall> mistakes() {
     add("dropout", [=] { dropout(none); });
     add("dropout", [=] { dropout(integers); });
     add("dropout", [=] { dropout(x, 1.5); });
+}
 
-    // New tensors.
+void add_new_tensors(Mistakes& add) {
+    const Tensor none;
     const Shape negative{2, -1}, huge{std::int64_t{1} << 40, std::int64_t{1} << 40};
     for (const Shape& wrong : {negative, huge}) {
         add("full", [=] { full(wrong, 1); });
@@ -299,8 +331,11 @@ std::vector<InvalidCall> mistakes() {
     add("Tensor::from", [] { (void)Tensor::from<float>({1, 2}, {3}); });
     add("Tensor::from_bytes", [] { (void)Tensor::from_bytes({}, DType::f32, {3}); });
     add("Tensor::from_bytes", [] { (void)Tensor::from_bytes(std::vector<std::byte>(5), DType::f32, {1}); });
+}
 
-    // Members.
+void add_members(Mistakes& add) {
+    const Tensor none, x = zeros({2, 3}), integers = zeros({2, 3}, {DType::i32}),
+                       leaf = zeros({2, 3}).set_requires_grad();
     add("shape", [=] { (void)none.shape(); });
     add("sizes", [=] { (void)none.sizes(); });
     add("size", [=] { (void)none.size(0); });
@@ -324,6 +359,11 @@ std::vector<InvalidCall> mistakes() {
     add("set_requires_grad", [=] { Tensor(none).set_requires_grad(); });
     add("set_requires_grad", [=] { Tensor(integers).set_requires_grad(); });
     add("set_requires_grad", [=] { (leaf * 2.0).set_requires_grad(); });
+}
+
+void add_members_of_graph(Mistakes& add) {
+    const Tensor none, x = zeros({2, 3}), other = zeros({4}), integers = zeros({2, 3}, {DType::i32}),
+                       leaf = zeros({2, 3}).set_requires_grad();
     add("is_leaf", [=] { (void)none.is_leaf(); });
     add("grad", [=] { (void)none.grad(); });
     add("set_grad", [=] { Tensor(none).set_grad(x); });
@@ -343,6 +383,12 @@ std::vector<InvalidCall> mistakes() {
     add(hook_name, [=] { Tensor(x).register_post_accumulate_grad_hook([](Tensor&) {}); });
     add(hook_name, [=] { Tensor(leaf).register_post_accumulate_grad_hook({}); });
     add("remove_hook", [=] { Tensor(none).remove_hook(1); });
+}
+
+void add_in_place(Mistakes& add) {
+    const Tensor none, x = zeros({2, 3}), other = zeros({4}), integers = zeros({2, 3}, {DType::i32}),
+                       booleans = zeros({2, 3}, {DType::boolean}), leaf = zeros({2, 3}).set_requires_grad(),
+                       small = zeros({2}, {DType::u8});
     add("copy_", [=] { Tensor(none).copy_(x); });
     add("copy_", [=] { Tensor(x).copy_(none); });
     add("copy_", [=] { Tensor(x).copy_(other); });
@@ -372,6 +418,10 @@ std::vector<InvalidCall> mistakes() {
     add("mul_", [=] { Tensor(integers).mul_(0.5); });
     add("mul_", [=] { expand(zeros({1}), {3}).mul_(2); });
     add("copy_", [=] { expand(zeros({1}), {3}).copy_(zeros({3})); });
+}
+
+void add_access_and_grad(Mistakes& add) {
+    const Tensor none, x = zeros({2, 3}), leaf = zeros({2, 3}).set_requires_grad();
     add("view", [=] { (void)none.view(); });
     add("dense_view", [=] { (void)none.dense_view(); });
     add("value", [=] { (void)none.value(); });
@@ -383,7 +433,16 @@ std::vector<InvalidCall> mistakes() {
     add("grad", [=] { (void)grad({none}, {leaf}); });
     add("grad", [=] { (void)grad({sum(leaf)}, {none}); });
     add("grad", [=] { (void)grad({leaf * 2.0}, {leaf}); });
-    return all;
+}
+
+std::vector<InvalidCall> mistakes() {
+    Mistakes all;
+    for (const auto add_part :
+         {add_operator_tables, add_operators, add_where_and_views, add_reductions, add_softmax_and_losses, add_products,
+          add_convolutions_and_pools, add_batch_norm_and_dropout, add_new_tensors, add_members, add_members_of_graph,
+          add_in_place, add_access_and_grad})
+        add_part(all);
+    return all.all;
 }
 
 }  // namespace

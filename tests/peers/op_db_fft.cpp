@@ -34,9 +34,10 @@ using Along = Tensor (*)(const Tensor&, std::int64_t, std::int64_t, std::string_
 using Over = Tensor (*)(const Tensor&, const Dims&, const Dims&, std::string_view);
 
 void add_transforms(Table& all) {
+    constexpr bool kComplex = true, kReal = false, kTwoAxes = true, kAllAxes = false;
     const std::tuple<const char*, Along, bool> along[] = {
-        {"fft.fft", fft::fft, true},     {"fft.ifft", fft::ifft, true}, {"fft.rfft", fft::rfft, false},
-        {"fft.irfft", fft::irfft, true}, {"fft.hfft", fft::hfft, true}, {"fft.ihfft", fft::ihfft, false}};
+        {"fft.fft", fft::fft, kComplex},     {"fft.ifft", fft::ifft, kComplex}, {"fft.rfft", fft::rfft, kReal},
+        {"fft.irfft", fft::irfft, kComplex}, {"fft.hfft", fft::hfft, kComplex}, {"fft.ihfft", fft::ihfft, kReal}};
     for (const auto& [name, call, takes_pairs] : along)
         all[name] = [call = call, takes_pairs = takes_pairs](A& a) {
             const std::int64_t n = a.is_given(1, "n") ? a.integer(1, "n") : -1, axis = a.integer(2, "dim", -1);
@@ -44,10 +45,10 @@ void add_transforms(Table& all) {
             return Tensors{call(takes_pairs ? pairs(a) : reals(a), n, axis, norm)};
         };
     const std::tuple<const char*, Over, bool, bool> over[] = {
-        {"fft.fft2", fft::fft2, true, true},     {"fft.ifft2", fft::ifft2, true, true},
-        {"fft.rfft2", fft::rfft2, false, true},  {"fft.irfft2", fft::irfft2, true, true},
-        {"fft.fftn", fft::fftn, true, false},    {"fft.ifftn", fft::ifftn, true, false},
-        {"fft.rfftn", fft::rfftn, false, false}, {"fft.irfftn", fft::irfftn, true, false}};
+        {"fft.fft2", fft::fft2, kComplex, kTwoAxes}, {"fft.ifft2", fft::ifft2, kComplex, kTwoAxes},
+        {"fft.rfft2", fft::rfft2, kReal, kTwoAxes},  {"fft.irfft2", fft::irfft2, kComplex, kTwoAxes},
+        {"fft.fftn", fft::fftn, kComplex, kAllAxes}, {"fft.ifftn", fft::ifftn, kComplex, kAllAxes},
+        {"fft.rfftn", fft::rfftn, kReal, kAllAxes},  {"fft.irfftn", fft::irfftn, kComplex, kAllAxes}};
     for (const auto& [name, call, takes_pairs, two] : over)
         all[name] = [call = call, takes_pairs = takes_pairs, two = two](A& a) {
             const Dims sizes = a.is_given(1, "s") ? a.dims(1, "s") : Dims{};

@@ -1,4 +1,4 @@
-// no-oclgrind: its kernels are those of tests/ops/engine/elementwise.cpp
+// no-oclgrind: its kernels are those of tests/ops/engine/elementwise.cpp and elementwise_copies.cpp
 // Type promotion, numbers that keep their value, and functions of integers and bools.
 #include <cstdint>
 #include <limits>

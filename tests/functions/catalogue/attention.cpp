@@ -44,12 +44,9 @@ Values attention_reference(const Shape& q, const Shape& k, const Shape& v, doubl
     });
 }
 
-}  // namespace
-
-std::vector<Case> attention_catalogue() {
+void add_attention(std::vector<Case>& all) {
     constexpr double hidden = -std::numeric_limits<double>::infinity();
     constexpr auto* name = "scaled_dot_product_attention";
-    std::vector<Case> all;
     const Shape q{2, 3, 5, 7}, k{2, 3, 6, 7}, v{2, 3, 6, 4};
     all.push_back(
         {.name = name,
@@ -132,6 +129,9 @@ std::vector<Case> attention_catalogue() {
              },
          .terms = 20,
          .gradient_tolerance = 1e-5});
+}
+
+void add_position_embeddings(std::vector<Case>& all) {
     for (const bool interleaved : {false, true})
         all.push_back(
             {.name = "rotary_embedding",
@@ -206,6 +206,14 @@ std::vector<Case> attention_catalogue() {
                        },
                    .differentiable = false,
                    .terms = 100});
+}
+
+}  // namespace
+
+std::vector<Case> attention_catalogue() {
+    std::vector<Case> all;
+    add_attention(all);
+    add_position_embeddings(all);
     return all;
 }
 

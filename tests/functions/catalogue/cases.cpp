@@ -16,7 +16,9 @@ std::vector<Case> cases() {
     std::vector<Case> all = operator_catalogue();
     const auto add = [&all](Case test_case) { all.push_back(std::move(test_case)); };
     for (Case& test_case : elementwise_catalogue()) add(std::move(test_case));
+    for (Case& test_case : shape_catalogue()) add(std::move(test_case));
     for (Case& test_case : index_catalogue()) add(std::move(test_case));
+    for (Case& test_case : reduction_catalogue()) add(std::move(test_case));
     for (Case& test_case : linalg_catalogue()) add(std::move(test_case));
     for (Case& test_case : statistics_catalogue()) add(std::move(test_case));
     for (Case& test_case : arrangement_catalogue()) add(std::move(test_case));
@@ -29,6 +31,7 @@ std::vector<Case> cases() {
     for (Case& test_case : fft_catalogue()) add(std::move(test_case));
     for (const auto add_part : {add_convolutions, add_windows, add_pools, add_adaptive_pools, add_unpools})
         add_part(all);
+    for (Case& test_case : view_catalogue()) add(std::move(test_case));
     for (Case& test_case : layer_catalogue()) add(std::move(test_case));
     add_random_cases(all);
     for (Case& item : all) {

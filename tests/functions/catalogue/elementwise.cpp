@@ -96,10 +96,9 @@ Case gated(const std::string& name, std::function<Tensor(const Tensor&)> call,
             .terms = 8};
 }
 
-}  // namespace
-
-std::vector<Case> elementwise_catalogue() {
-    std::vector<Case> all{
+/// Rows of the table.
+std::vector<Case> math_cases() {
+    return {
         table_case(
             "floor", [](const Tensors& in) { return floor(in[0]); }, Function::floor),
         table_case(
@@ -162,6 +161,11 @@ std::vector<Case> elementwise_catalogue() {
             "isinf", [](const Tensors& in) { return isinf(in[0]); }, Function::isinf, Kind::constant),
         table_case(
             "isfinite", [](const Tensors& in) { return isfinite(in[0]); }, Function::isfinite, Kind::constant),
+    };
+}
+
+std::vector<Case> activation_cases() {
+    return {
         table_case(
             "logsigmoid", [](const Tensors& in) { return logsigmoid(in[0]); }, Function::logsigmoid),
         table_case(
@@ -174,6 +178,11 @@ std::vector<Case> elementwise_catalogue() {
             "mish", [](const Tensors& in) { return mish(in[0]); }, Function::mish),
         table_case(
             "gelu_tanh", [](const Tensors& in) { return gelu_tanh(in[0]); }, Function::gelu_tanh),
+    };
+}
+
+std::vector<Case> math_cases_of_several() {
+    return {
         table_case(
             "atan2", [](const Tensors& in) { return atan2(in[0], in[1]); }, Function::atan2),
         table_case(
@@ -187,6 +196,11 @@ std::vector<Case> elementwise_catalogue() {
             Kind::constant),
         table_case(
             "lerp", [](const Tensors& in) { return lerp(in[0], in[1], in[2]); }, Function::lerp),
+    };
+}
+
+std::vector<Case> activation_cases_with_parameters() {
+    return {
         table_case(
             "elu", [](const Tensors& in) { return elu(in[0], 0.75); }, Function::elu),
         table_case(
@@ -199,6 +213,12 @@ std::vector<Case> elementwise_catalogue() {
             "softshrink", [](const Tensors& in) { return softshrink(in[0]); }, Function::softshrink),
         table_case(
             "hardshrink", [](const Tensors& in) { return hardshrink(in[0]); }, Function::hardshrink),
+    };
+}
+
+/// Functions composed of others.
+std::vector<Case> composed_cases() {
+    return {
         composed_case(
             "relu6", [](const Tensor& x) { return relu6(x); }, [](double x) { return std::min(std::max(x, 0.0), 6.0); },
             -8, 8),
@@ -235,6 +255,11 @@ std::vector<Case> elementwise_catalogue() {
                 return std::log(p / (1 - p));
             },
             -0.5, 1.5),
+    };
+}
+
+std::vector<Case> composed_cases_of_pairs() {
+    return {
         composed_pair_case(
             "logaddexp2", [](const Tensor& a, const Tensor& b) { return logaddexp2(a, b); },
             [](double a, double b) { return std::log2(std::exp2(a) + std::exp2(b)); }),
@@ -250,6 +275,11 @@ std::vector<Case> elementwise_catalogue() {
         composed_pair_case(
             "fmax", [](const Tensor& a, const Tensor& b) { return fmax(a, b); },
             [](double a, double b) { return std::fmax(a, b); }),
+    };
+}
+
+std::vector<Case> gated_cases() {
+    return {
         gated(
             "glu", [](const Tensor& x) { return glu(x, 1); },
             [](double a, double b) { return a / (1 + std::exp(-b)); }),
@@ -260,6 +290,9 @@ std::vector<Case> elementwise_catalogue() {
             "geglu", [](const Tensor& x) { return geglu(x, -2); },
             [](double a, double b) { return a * normal_distribution(a) * b; }),
     };
+}
+
+void add_elementwise_of_several_shapes(std::vector<Case>& all) {
     all.push_back({.name = "prelu",
                    .inputs = {{{3, 5, 7}}, {{5}}},
                    .call = [](const Tensors& in) { return prelu(in[0], in[1]); },
@@ -287,6 +320,9 @@ std::vector<Case> elementwise_catalogue() {
                      });
                  },
              .terms = 4});
+}
+
+void add_bits(std::vector<Case>& all) {
     all.push_back({.name = "signbit",
                    .inputs = {{{3, 5, 7}, -2, 2, Kind::constant}},
                    .call = [](const Tensors& in) { return signbit(in[0]); },
@@ -313,6 +349,17 @@ std::vector<Case> elementwise_catalogue() {
                                });
                            },
                        .differentiable = false});
+}
+
+}  // namespace
+
+std::vector<Case> elementwise_catalogue() {
+    std::vector<Case> all;
+    for (const auto part : {math_cases, activation_cases, math_cases_of_several, activation_cases_with_parameters,
+                            composed_cases, composed_cases_of_pairs, gated_cases})
+        for (Case& test_case : part()) all.push_back(std::move(test_case));
+    add_elementwise_of_several_shapes(all);
+    add_bits(all);
     return all;
 }
 

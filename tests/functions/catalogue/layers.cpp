@@ -1,4 +1,4 @@
-// Views and basic layers of networks as cases of the catalogue.
+// Basic layers of networks as cases of the catalogue.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -110,128 +110,8 @@ Values lstm_reference(const Columns& in, bool cell) {
     });
 }
 
-}  // namespace
-
-std::vector<Case> layer_catalogue() {
-    std::vector<Case> all;
-    const auto add = [&all](Case test_case) { all.push_back(std::move(test_case)); };
-    add({.name = "where",
-         .inputs = {{{5, 1}, 0, 1, Kind::boolean}, {{3, 5, 7}}, {{7}}},
-         .call = [](const Tensors& in) { return where(in[0], in[1], in[2]); },
-         .reference =
-             [](const Columns& in, DType) {
-                 return table({3, 5, 7}, [&](const Dims& at) {
-                     return in[0][static_cast<std::size_t>(at[1])] != 0
-                                ? in[1][flat_index({3, 5, 7}, {at[0], at[1], at[2]})]
-                                : in[2][static_cast<std::size_t>(at[2])];
-                 });
-             }});
-    const auto same = [](const Columns& in, DType) { return in[0]; };
-    add({.name = "reshape",
-         .inputs = {{{3, 5, 7}}},
-         .call =
-             [](const Tensors& in) {
-                 return reshape(in[0], {7, -1, 5});
-             },
-         .reference = same});
-    add({.name = "flatten",
-         .inputs = {{{3, 5, 7}}},
-         .call = [](const Tensors& in) { return flatten(in[0]); },
-         .reference = same});
-    add({.name = "permute",
-         .inputs = {{{3, 5, 7}}},
-         .call =
-             [](const Tensors& in) {
-                 return permute(in[0], {2, 0, 1});
-             },
-         .reference =
-             [](const Columns& in, DType) {
-                 return table({7, 3, 5}, [&](const Dims& at) {
-                     return in[0][flat_index({3, 5, 7}, {at[1], at[2], at[0]})];
-                 });
-             }});
-    add({.name = "transpose",
-         .inputs = {{{3, 5, 7}}},
-         .call = [](const Tensors& in) { return transpose(in[0], 0, -1); },
-         .reference =
-             [](const Columns& in, DType) {
-                 return table({7, 5, 3}, [&](const Dims& at) {
-                     return in[0][flat_index({3, 5, 7}, {at[2], at[1], at[0]})];
-                 });
-             }});
-    add({.name = "slice",
-         .inputs = {{{3, 5, 7}}},
-         .call = [](const Tensors& in) { return slice(in[0], 2, 1, -1, 2); },
-         .reference =
-             [](const Columns& in, DType) {
-                 return table({3, 5, 3}, [&](const Dims& at) {
-                     return in[0][flat_index({3, 5, 7}, {at[0], at[1], 1 + 2 * at[2]})];
-                 });
-             }});
-    add({.name = "select",
-         .inputs = {{{3, 5, 7}}},
-         .call = [](const Tensors& in) { return select(in[0], 1, -2); },
-         .reference =
-             [](const Columns& in, DType) {
-                 return table({3, 7}, [&](const Dims& at) { return in[0][flat_index({3, 5, 7}, {at[0], 3, at[1]})]; });
-             }});
-    add({.name = "slice_scatter",
-         .inputs = {{{3, 5, 7}}, {{3, 5, 3}}},
-         .call = [](const Tensors& in) { return slice_scatter(in[0], in[1], 2, 1, -1, 2); },
-         .reference =
-             [](const Columns& in, DType) {
-                 return table({3, 5, 7}, [&](const Dims& at) {
-                     return at[2] % 2 == 1 ? in[1][flat_index({3, 5, 3}, {at[0], at[1], at[2] / 2})]
-                                           : in[0][flat_index({3, 5, 7}, {at[0], at[1], at[2]})];
-                 });
-             }});
-    add({.name = "select_scatter",
-         .inputs = {{{3, 5, 7}}, {{3, 7}}},
-         .call = [](const Tensors& in) { return select_scatter(in[0], in[1], 1, -2); },
-         .reference =
-             [](const Columns& in, DType) {
-                 return table({3, 5, 7}, [&](const Dims& at) {
-                     return at[1] == 3 ? in[1][flat_index({3, 7}, {at[0], at[2]})]
-                                       : in[0][flat_index({3, 5, 7}, {at[0], at[1], at[2]})];
-                 });
-             }});
-    add({.name = "expand",
-         .inputs = {{{5, 1}}},
-         .call =
-             [](const Tensors& in) {
-                 return expand(in[0], {3, 5, 7});
-             },
-         .reference =
-             [](const Columns& in, DType) {
-                 return table({3, 5, 7}, [&](const Dims& at) { return in[0][static_cast<std::size_t>(at[1])]; });
-             }});
-    for (const auto& [name, function] : {std::pair<std::string, decltype(&concat)>{"concat", &concat}, {"cat", &cat}})
-        add({.name = name,
-             .inputs = {{{3, 5, 7}}, {{3, 2, 7}}},
-             .call =
-                 [function = function](const Tensors& in) {
-                     return function({in[0], in[1]}, 1);
-                 },
-             .reference =
-                 [](const Columns& in, DType) {
-                     return table({3, 7, 7}, [&](const Dims& at) {
-                         return at[1] < 5 ? in[0][flat_index({3, 5, 7}, {at[0], at[1], at[2]})]
-                                          : in[1][flat_index({3, 2, 7}, {at[0], at[1] - 5, at[2]})];
-                     });
-                 }});
-    add({.name = "pad",
-         .inputs = {{{3, 5, 7}}},
-         .call =
-             [](const Tensors& in) {
-                 return pad(in[0], {0, 1, 2}, {1, 0, 3}, 9);
-             },
-         .reference =
-             [](const Columns& in, DType) {
-                 return table({4, 6, 12}, [&](const Dims& at) {
-                     const bool inside = at[0] < 3 && at[1] >= 1 && at[2] >= 2 && at[2] < 9;
-                     return inside ? in[0][flat_index({3, 5, 7}, {at[0], at[1] - 1, at[2] - 2})] : 9.0;
-                 });
-             }});
+void add_softmax_and_losses(std::vector<Case>& all) {
+    const auto add = adder(all);
     add({.name = "argmax",
          .inputs = {{{3, 5, 7}, 0, 4, Kind::integral}},
          .call = [](const Tensors& in) { return argmax(in[0], 1); },
@@ -302,6 +182,10 @@ std::vector<Case> layer_catalogue() {
                      return Values{sum};
                  },
              .terms = 35});
+}
+
+void add_matmul_and_linear(std::vector<Case>& all) {
+    const auto add = adder(all);
     add({.name = "matmul",
          .inputs = {{{3, 1, 5, 7}}, {{2, 7, 3}}},
          .call = [](const Tensors& in) { return matmul(in[0], in[1]); },
@@ -329,6 +213,10 @@ std::vector<Case> layer_catalogue() {
                  });
              },
          .terms = 8});
+}
+
+void add_conv2d_and_pool2d(std::vector<Case>& all) {
+    const auto add = adder(all);
     add({.name = "conv2d",
          .inputs = {{{2, 4, 7, 5}}, {{6, 2, 3, 3}}, {{6}}},
          .call =
@@ -361,6 +249,10 @@ std::vector<Case> layer_catalogue() {
                  });
              },
          .terms = 35});
+}
+
+void add_batch_norms(std::vector<Case>& all) {
+    const auto add = adder(all);
     add({.name = "batch_norm",
          .inputs = {{{3, 5, 7}}, {{5}}, {{5}}},
          .call = [](const Tensors& in) { return batch_norm(in[0], in[1], in[2], {}, {}, {.eps = 1e-3}); },
@@ -377,6 +269,10 @@ std::vector<Case> layer_catalogue() {
              [](const Columns& in, DType) {
                  return batch_norm_reference(in[0], in[1], in[2], {in[3], in[4]});
              }});
+}
+
+void add_conv1d_and_conv_transpose2d(std::vector<Case>& all) {
+    const auto add = adder(all);
     add({.name = "conv1d",
          .inputs = {{{2, 4, 9}}, {{6, 2, 3}}, {{6}}},
          .call =
@@ -428,6 +324,10 @@ std::vector<Case> layer_catalogue() {
                  return sums;
              },
          .terms = 13});
+}
+
+void add_norms_of_rows(std::vector<Case>& all) {
+    const auto add = adder(all);
     add({.name = "layer_norm",
          .inputs = {{{3, 5, 7}}, {{5, 7}}, {{5, 7}}},
          .call =
@@ -443,6 +343,10 @@ std::vector<Case> layer_catalogue() {
          .reference = [](const Columns& in, DType) { return row_norm_reference(in, 7, true); },
          .terms = 7,
          .gradient_tolerance = 1e-5});
+}
+
+void add_lstm_cells(std::vector<Case>& all) {
+    const auto add = adder(all);
     for (const bool cell : {false, true})
         add({.name = "lstm_cell",
              .inputs = {{{3, 4}}, {{3, 5}}, {{3, 5}}, {{20, 4}}, {{20, 5}}, {{20}}, {{20}}},
@@ -453,6 +357,10 @@ std::vector<Case> layer_catalogue() {
                  },
              .reference = [cell](const Columns& in, DType) { return lstm_reference(in, cell); },
              .terms = 11});
+}
+
+void add_topk_embedding_and_dropout(std::vector<Case>& all) {
+    const auto add = adder(all);
     add({.name = "topk",
          .inputs = {{{3, 5, 7}}},
          .call = [](const Tensors& in) { return topk(in[0], 2, 1).values; },
@@ -492,6 +400,20 @@ std::vector<Case> layer_catalogue() {
                  return out;
              },
          .random = true});
+}
+
+}  // namespace
+
+std::vector<Case> layer_catalogue() {
+    std::vector<Case> all;
+    add_softmax_and_losses(all);
+    add_matmul_and_linear(all);
+    add_conv2d_and_pool2d(all);
+    add_batch_norms(all);
+    add_conv1d_and_conv_transpose2d(all);
+    add_norms_of_rows(all);
+    add_lstm_cells(all);
+    add_topk_embedding_and_dropout(all);
     return all;
 }
 

@@ -67,11 +67,8 @@ Case reduction(const std::string& name, Tensor (*call)(Tensor, const Dims&, bool
             .terms = 21};
 }
 
-}  // namespace
-
-std::vector<Case> operator_catalogue() {
-    std::vector<Case> all;
-    const auto add = [&all](Case test_case) { all.push_back(std::move(test_case)); };
+void add_binary_arithmetic(std::vector<Case>& all) {
+    const auto add = adder(all);
     add(binary(
         "elementwise",
         [](const Tensor& a, const Tensor& b) {
@@ -92,6 +89,10 @@ std::vector<Case> operator_catalogue() {
         [](double a, double b) { return std::pow(a, b); }, {}, 0.5, 2));
     add(binary("minimum", minimum, [](double a, double b) { return std::min(a, b); }));
     add(binary("maximum", maximum, [](double a, double b) { return std::max(a, b); }));
+}
+
+void add_comparisons(std::vector<Case>& all) {
+    const auto add = adder(all);
     add(binary(
         "equal", equal, [](double a, double b) { return a == b ? 1.0 : 0.0; }, {}, 0, 3, Kind::integral));
     add(binary(
@@ -135,6 +136,10 @@ std::vector<Case> operator_catalogue() {
     add(binary(
         "operator>=", [](const Tensor& a, const Tensor& b) { return a >= b; },
         [](double a, double b) { return a >= b ? 1.0 : 0.0; }, {}, 0, 3, Kind::integral));
+}
+
+void add_binary_logic(std::vector<Case>& all) {
+    const auto add = adder(all);
     add(binary(
         "bitwise_and", bitwise_and, [](double a, double b) { return a * b; }, {}, 0, 1, Kind::boolean));
     add(binary(
@@ -156,6 +161,10 @@ std::vector<Case> operator_catalogue() {
         "logical_or", logical_or, [](double a, double b) { return std::max(a, b); }, {}, 0, 1, Kind::boolean));
     add(binary(
         "logical_xor", logical_xor, [](double a, double b) { return a == b ? 0.0 : 1.0; }, {}, 0, 1, Kind::boolean));
+}
+
+void add_divisions(std::vector<Case>& all) {
+    const auto add = adder(all);
     add(binary(
         "floor_divide", [](const Tensor& a, const Tensor& b) { return floor_divide(a, b); },
         [](double a, double b) { return std::floor(a / b); }, {}, 1, 9, Kind::integral));
@@ -171,6 +180,10 @@ std::vector<Case> operator_catalogue() {
     add(binary(
         "fmod", [](const Tensor& a, const Tensor& b) { return fmod(a, b); },
         [](double a, double b) { return std::fmod(a, b); }, {}, 1.01, 1.99));
+}
+
+void add_unary_logic(std::vector<Case>& all) {
+    const auto add = adder(all);
     add(unary(
         "bitwise_not", [](const Tensor& x) { return bitwise_not(x); }, [](double x) { return 1 - x; }, 0, 1,
         Kind::boolean));
@@ -180,6 +193,10 @@ std::vector<Case> operator_catalogue() {
         "logical_not", logical_not, [](double x) { return 1 - x; }, 0, 1, Kind::boolean));
     add(unary(
         "operator!", [](const Tensor& x) { return !x; }, [](double x) { return 1 - x; }, 0, 1, Kind::boolean));
+}
+
+void add_operators_with_numbers(std::vector<Case>& all) {
+    const auto add = adder(all);
     add(unary(
         "operator+", [](const Tensor& x) { return 3 + (x + 0.5); }, [](double x) { return x + 3.5; }));
     add(unary(
@@ -192,6 +209,10 @@ std::vector<Case> operator_catalogue() {
         "pow", [](const Tensor& x) { return pow(x, 2.5); }, [](double x) { return std::pow(x, 2.5); }, 0.5, 2));
     add(unary(
         "pow", [](const Tensor& x) { return pow(1.5, x); }, [](double x) { return std::pow(1.5, x); }));
+}
+
+void add_unary_functions(std::vector<Case>& all) {
+    const auto add = adder(all);
     add(unary("neg", neg, [](double x) { return -x; }));
     add(unary(
         "abs", [](const Tensor& x) { return abs(x); }, [](double x) { return std::abs(x); }));
@@ -215,6 +236,10 @@ std::vector<Case> operator_catalogue() {
     add(unary("silu", silu, [](double x) { return x * logistic(x); }));
     add(unary(
         "clamp", [](const Tensor& x) { return clamp(x, -1, 0.5); }, [](double x) { return std::clamp(x, -1.0, 0.5); }));
+}
+
+void add_sums_and_extrema(std::vector<Case>& all) {
+    const auto add = adder(all);
     add(reduction("sum", sum, total));
     add(reduction("mean", mean, [](const Values& x) { return total(x) / static_cast<double>(x.size()); }));
     add(reduction(
@@ -223,6 +248,20 @@ std::vector<Case> operator_catalogue() {
     add(reduction(
         "min", [](Tensor x, const Dims& axes, bool keep) { return min(std::move(x), axes, keep); },
         [](const Values& x) { return *std::ranges::min_element(x); }));
+}
+
+}  // namespace
+
+std::vector<Case> operator_catalogue() {
+    std::vector<Case> all;
+    add_binary_arithmetic(all);
+    add_comparisons(all);
+    add_binary_logic(all);
+    add_divisions(all);
+    add_unary_logic(all);
+    add_operators_with_numbers(all);
+    add_unary_functions(all);
+    add_sums_and_extrema(all);
     return all;
 }
 

@@ -26,8 +26,11 @@ void add_unpools(std::vector<Case>& all);
 void add_products(std::vector<Case>& all);
 void add_random_cases(std::vector<Case>& all);
 std::vector<Case> recurrent_catalogue();
+std::vector<Case> reduction_catalogue();
 std::vector<Case> resize_catalogue();
+std::vector<Case> shape_catalogue();
 std::vector<Case> statistics_catalogue();
+std::vector<Case> view_catalogue();
 std::vector<Case> vision_catalogue();
 
 }  // namespace declivity::test::catalogue

@@ -25,6 +25,11 @@ inline double element(const Values& x, const Shape& shape, const MultiIndex& at)
 
 inline std::int64_t to_integer(double x) { return static_cast<std::int64_t>(x); }
 
+/// A function that appends a case to `all`.
+inline auto adder(std::vector<Case>& all) {
+    return [&all](Case test_case) { all.push_back(std::move(test_case)); };
+}
+
 /// Each element of the result is one of x, or 0 without an index.
 inline Case indexed_case(const std::string& name, const Shape& from, const Shape& to,
                          std::function<Tensor(const Tensor&)> call, std::function<MultiIndex(const Dims&)> index_of) {
@@ -47,9 +52,15 @@ inline Tensor concat_reversed(Tensors parts, std::int64_t axis) {
     return cat(std::move(parts), axis);
 }
 
+/// Members of Case.
+struct AxisCaseOptions {
+    bool differentiable = true;
+    double terms = 5;
+};
+
 /// Along axis 1 of (3, 5, 7): from the five elements to five, or to one.
 inline Case axis_case(const std::string& name, std::function<Tensor(const Tensor&)> call,
-                      std::function<Values(const Values&)> line, bool differentiable = true, double terms = 5) {
+                      std::function<Values(const Values&)> line, const AxisCaseOptions& options = {}) {
     return {.name = name,
             .inputs = {{{3, 5, 7}}},
             .call = [call = std::move(call)](const Tensors& in) { return call(in[0]); },
@@ -66,8 +77,8 @@ inline Case axis_case(const std::string& name, std::function<Tensor(const Tensor
                         return reduced_line(at[0], at[2])[static_cast<std::size_t>(at[1])];
                     });
                 },
-            .differentiable = differentiable,
-            .terms = terms};
+            .differentiable = options.differentiable,
+            .terms = options.terms};
 }
 
 inline Values sorted_values(Values x) {

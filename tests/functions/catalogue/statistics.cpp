@@ -57,14 +57,14 @@ void add_moments(std::vector<Case>& all) {
             const VarMean both = var_mean(x, {1}, 1, true);
             return both.var - both.mean;
         },
-        [=](const Values& x) { return scalar(variance_of(x, 1) - mean_of(x)); }, true, 10));
+        [=](const Values& x) { return scalar(variance_of(x, 1) - mean_of(x)); }, {.terms = 10}));
     all.push_back(axis_case(
         "std_mean",
         [](const Tensor& x) {
             const StdMean both = std_mean(x, {1}, 0, true);
             return both.std + both.mean;
         },
-        [=](const Values& x) { return scalar(std::sqrt(variance_of(x, 0)) + mean_of(x)); }, true, 10));
+        [=](const Values& x) { return scalar(std::sqrt(variance_of(x, 0)) + mean_of(x)); }, {.terms = 10}));
     for (Case& test_case : all) test_case.sampled = true;
 }
 

@@ -2,7 +2,6 @@
 // alignments.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <string>
 #include <vector>
 
@@ -11,6 +10,7 @@
 #include <declivity/runtime/error.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <doctest/doctest.h>
+#include <tests/functions/loss/loss_helpers.hpp>
 #include <tests/support/devices.hpp>
 #include <tests/support/values.hpp>
 
@@ -21,14 +21,6 @@ using namespace declivity;
 using namespace declivity::test;
 
 namespace {
-
-using Values = std::vector<double>;
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr auto kNone = Reduction::none;
-
-Tensor int64_tensor(const std::vector<std::int64_t>& elements, const Shape& shape) {
-    return Tensor::from<std::int64_t>(elements, shape);
-}
 
 std::vector<std::int64_t> random_labels(std::int64_t count, std::uint64_t seed, double low, double high) {
     std::vector<std::int64_t> all;

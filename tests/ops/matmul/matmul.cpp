@@ -1,6 +1,7 @@
 // Matrix products by every strategy compared with a plain reference.
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string_view>
@@ -342,11 +343,17 @@ TEST_CASE("matmul: infinities and NaN are propagated") {
 
 namespace {
 
+/// How product kernels support an epilogue.
+enum class EpilogueSupport : std::uint8_t {
+    none,
+    arguments,  ///< passed to any kernel
+    compiled,   ///< compiled into a kernel of its own
+};
+
 /// An epilogue, and its reference for element i of the product.
 struct Epilogue {
     const char* name;
-    bool fused;    ///< supported by product kernels
-    bool defines;  ///< compiled into the kernel
+    EpilogueSupport support;
     Expression expression;
     std::function<double(double value, std::size_t i)> expected;
 };
@@ -365,45 +372,52 @@ std::vector<Epilogue> tails_for(const MatmulCase& test_case, const Tensor& bias,
     const auto relu = [](double v) { return std::max(0.0, v); };
     const auto sigmoid = [](double v) { return 1 / (1 + std::exp(-v)); };
     return {
-        {"bias", true, false, apply(Function::add, {x, b}), [=](double v, std::size_t i) { return v + added(i); }},
-        {"bias, relu", true, false, apply(Function::relu, {apply(Function::add, {b, x})}),
+        {"bias", EpilogueSupport::arguments, apply(Function::add, {x, b}),
+         [=](double v, std::size_t i) { return v + added(i); }},
+        {"bias, relu", EpilogueSupport::arguments, apply(Function::relu, {apply(Function::add, {b, x})}),
          [=](double v, std::size_t i) { return relu(v + added(i)); }},
-        {"bias, residual, relu", true, false,
+        {"bias, residual, relu", EpilogueSupport::arguments,
          apply(Function::relu, {apply(Function::add, {r, apply(Function::add, {x, b})})}),
          [=](double v, std::size_t i) { return relu(v + added(i) + other(i)); }},
-        {"relu", true, false, apply(Function::relu, {x}), [=](double v, std::size_t) { return relu(v); }},
-        {"residual", true, false, apply(Function::add, {x, r}), [=](double v, std::size_t i) { return v + other(i); }},
-        {"factors", true, false,
+        {"relu", EpilogueSupport::arguments, apply(Function::relu, {x}),
+         [=](double v, std::size_t) { return relu(v); }},
+        {"residual", EpilogueSupport::arguments, apply(Function::add, {x, r}),
+         [=](double v, std::size_t i) { return v + other(i); }},
+        {"factors", EpilogueSupport::arguments,
          apply(Function::sub, {apply(Function::mul_scalar, {x}, {0.5}), apply(Function::mul_scalar, {r}, {3})}),
          [=](double v, std::size_t i) { return 0.5 * v - 3 * other(i); }},
-        {"negative", true, false, apply(Function::neg, {apply(Function::sub, {x, r})}),
+        {"negative", EpilogueSupport::arguments, apply(Function::neg, {apply(Function::sub, {x, r})}),
          [=](double v, std::size_t i) { return other(i) - v; }},
-        {"bias, gelu", true, true, apply(Function::gelu, {apply(Function::add, {x, b})}),
+        {"bias, gelu", EpilogueSupport::compiled, apply(Function::gelu, {apply(Function::add, {x, b})}),
          [=](double v, std::size_t i) {
              return 0.5 * (v + added(i)) * (1 + std::erf((v + added(i)) / std::sqrt(2.0)));
          }},
-        {"sigmoid", true, true, apply(Function::sigmoid, {x}), [=](double v, std::size_t) { return sigmoid(v); }},
-        {"bias, leaky relu", true, true, apply(Function::leaky_relu, {apply(Function::add, {x, b})}, {0.25}),
+        {"sigmoid", EpilogueSupport::compiled, apply(Function::sigmoid, {x}),
+         [=](double v, std::size_t) { return sigmoid(v); }},
+        {"bias, leaky relu", EpilogueSupport::compiled,
+         apply(Function::leaky_relu, {apply(Function::add, {x, b})}, {0.25}),
          [=](double v, std::size_t i) { return v + added(i) < 0 ? 0.25 * (v + added(i)) : v + added(i); }},
-        {"clamp", true, true, apply(Function::clamp, {x}, {-0.5, 0.25}),
+        {"clamp", EpilogueSupport::compiled, apply(Function::clamp, {x}, {-0.5, 0.25}),
          [](double v, std::size_t) { return std::clamp(v, -0.5, 0.25); }},
-        {"gradient of relu", true, false,
+        {"gradient of relu", EpilogueSupport::arguments,
          Expression::gradient(Function::relu, 0, apply(Function::add, {x, r}), {}, r, {}),
          [=](double v, std::size_t i) { return other(i) > 0 ? v + other(i) : 0.0; }},
-        {"gradient of leaky relu", true, true,
+        {"gradient of leaky relu", EpilogueSupport::compiled,
          Expression::gradient(Function::leaky_relu, 0, apply(Function::add, {b, x}), std::array{r}, {},
                               std::array<Scalar, 1>{0.25}),
          [=](double v, std::size_t i) { return (other(i) > 0 ? 1 : 0.25) * (v + added(i)); }},
-        {"gradient of an activation of less", false, false, Expression::gradient(Function::tanh, 0, x, {}, b, {}),
+        {"gradient of an activation of less", EpilogueSupport::none,
+         Expression::gradient(Function::tanh, 0, x, {}, b, {}),
          [=](double v, std::size_t i) { return v * (1 - added(i) * added(i)); }},
-        {"a number for each row", false, false, apply(Function::add, {x, row_bias.view()}),
+        {"a number for each row", EpilogueSupport::none, apply(Function::add, {x, row_bias.view()}),
          [=](double v, std::size_t i) { return v + for_row(i); }},
-        {"relu first", false, false, apply(Function::add, {apply(Function::relu, {x}), b}),
+        {"relu first", EpilogueSupport::none, apply(Function::add, {apply(Function::relu, {x}), b}),
          [=](double v, std::size_t i) { return relu(v) + added(i); }},
-        {"two residuals", false, false, apply(Function::add, {apply(Function::add, {x, r}), r}),
+        {"two residuals", EpilogueSupport::none, apply(Function::add, {apply(Function::add, {x, r}), r}),
          [=](double v, std::size_t i) { return v + 2 * other(i); }},
-        {"twice the product", false, false, apply(Function::add, {x, x}), [](double v, std::size_t) { return 2 * v; }},
-        {"tanh of relu", false, false, apply(Function::tanh, {apply(Function::relu, {x})}),
+        {"twice the product", EpilogueSupport::none, apply(Function::add, {x, x}),
+         [](double v, std::size_t) { return 2 * v; }},
+        {"tanh of relu", EpilogueSupport::none, apply(Function::tanh, {apply(Function::relu, {x})}),
          [=](double v, std::size_t) { return std::tanh(relu(v)); }},
     };
 }
@@ -426,11 +440,12 @@ TEST_CASE("matmul: an epilogue is applied to the product") {
                      residual = random_tensor(shape, 5);
         for (const Epilogue& epilogue : tails_for(test_case, bias, row_bias, residual, shape)) {
             // Kernels with their own activation take long to compile.
-            if (epilogue.defines && &test_case != &cases[1] && &test_case != &cases[3]) continue;
+            if (epilogue.support == EpilogueSupport::compiled && &test_case != &cases[1] && &test_case != &cases[3])
+                continue;
             CAPTURE(test_case.name());
             CAPTURE(epilogue.name);
             CHECK(ops::kernel_epilogue(ops::epilogue_of(epilogue.expression), View::make(device(), DType::f32, shape))
-                      .has_value() == epilogue.fused);
+                      .has_value() == (epilogue.support != EpilogueSupport::none));
             auto expected = product;
             for (std::size_t i = 0; i < expected.size(); ++i) expected[i] = epilogue.expected(expected[i], i);
             for (const std::string_view strategy :
