@@ -343,7 +343,7 @@ TEST_CASE("matmul: infinities and NaN are propagated") {
 
 namespace {
 
-/// How product kernels support an epilogue.
+/// Epilogues that product kernels support.
 enum class EpilogueSupport : std::uint8_t {
     none,
     arguments,  ///< passed to any kernel
