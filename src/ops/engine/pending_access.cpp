@@ -1,28 +1,21 @@
 #include "pending_access.hpp"
 
-#include <algorithm>
 #include <atomic>
-#include <cstddef>
+#include <memory>
 #include <mutex>
 #include <utility>
 #include <vector>
 
 #include <declivity/runtime/process.hpp>
 
+#include "runtime/weak_list.hpp"
+
 namespace declivity::ops {
 namespace {
 
 class ReadersAndWriters final : public declivity::detail::PendingAccess {
   public:
-    void add_reader(const std::weak_ptr<PendingLaunch>& reader) {
-        const std::lock_guard lock(mutex_);
-        if (readers_.size() >= many_) {
-            std::erase_if(readers_, [](const auto& item) { return item.expired(); });
-            many_ = std::max<std::size_t>(8, readers_.size() * 2);
-        }
-        readers_.push_back(reader);
-        has_readers_.store(true, std::memory_order_release);
-    }
+    void add_reader(const std::weak_ptr<PendingLaunch>& reader) { readers_.add(reader); }
 
     void add_writer(std::shared_ptr<PendingLaunch> writer) {
         const std::lock_guard lock(mutex_);
@@ -31,25 +24,9 @@ class ReadersAndWriters final : public declivity::detail::PendingAccess {
     }
 
     bool launch_readers() override {
-        if (!has_readers_.load(std::memory_order_acquire)) return false;
+        if (readers_.empty()) return false;
         declivity::detail::refuse_after_fork("write in place");
-        std::vector<std::weak_ptr<PendingLaunch>> readers;
-        {
-            const std::lock_guard lock(mutex_);
-            readers.swap(readers_);
-            has_readers_.store(false, std::memory_order_release);
-        }
-        // A launch that fails stays pending, and so do the readers after it.
-        for (std::size_t i = 0; i < readers.size(); ++i) {
-            const auto reader = readers[i].lock();
-            if (!reader) continue;
-            try {
-                reader->launch();
-            } catch (...) {
-                for (; i < readers.size(); ++i) add_reader(readers[i]);
-                throw;
-            }
-        }
+        readers_.drain([](PendingLaunch& reader) { reader.launch(); });  // stays pending on failure
         return true;
     }
 
@@ -75,24 +52,14 @@ class ReadersAndWriters final : public declivity::detail::PendingAccess {
     /// Returns whether there are no writers, and no readers but `reader`.
     [[nodiscard]] bool is_free(const PendingLaunch* reader) {
         if (has_writers_.load(std::memory_order_acquire)) return false;
-        if (!has_readers_.load(std::memory_order_acquire)) return true;
+        if (readers_.empty()) return true;
         declivity::detail::refuse_after_fork("is_unshared");
-        std::vector<std::weak_ptr<PendingLaunch>> readers;  // destroyed here, not under the lock
-        {
-            const std::lock_guard lock(mutex_);
-            readers = readers_;
-        }
-        return std::ranges::none_of(readers, [&](const auto& item) {
-            const auto other = item.lock();
-            return other && other.get() != reader && other->pending();
-        });
+        return !readers_.any_of([&](const PendingLaunch& other) { return &other != reader && other.pending(); });
     }
 
   private:
+    declivity::detail::WeakList<PendingLaunch> readers_;
     std::mutex mutex_;
-    std::vector<std::weak_ptr<PendingLaunch>> readers_;
-    std::size_t many_ = 8;  // size of readers_ from which on expired ones are removed
-    std::atomic<bool> has_readers_{false};
     std::vector<std::shared_ptr<PendingLaunch>> writers_;
     std::atomic<bool> has_writers_{false};
 };

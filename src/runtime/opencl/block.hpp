@@ -5,12 +5,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
-#include <vector>
+#include <utility>
 
 #include <declivity/runtime/buffer.hpp>
 
 #include "opencl.hpp"
+#include "runtime/weak_list.hpp"
 
 namespace declivity::detail {
 
@@ -34,17 +34,13 @@ class BlockOwner {
 /// The reads of a block that are running on the transfer queue.
 class ReadsOfBlock {
   public:
-    void add(std::weak_ptr<InFlightRead> read);
+    void add(std::weak_ptr<InFlightRead> read) { reads_.add(std::move(read)); }
     /// Makes the compute queue wait for them. @return whether there were any
     bool wait_on_compute_queue();
     [[nodiscard]] bool pending() const;
 
   private:
-    [[nodiscard]] std::vector<std::weak_ptr<InFlightRead>> all() const;
-
-    mutable std::mutex mutex_;
-    std::vector<std::weak_ptr<InFlightRead>> reads_;
-    std::atomic<bool> any_{false};
+    WeakList<InFlightRead> reads_;
 };
 
 /// A part of a slab, or external memory (slab == nullptr).

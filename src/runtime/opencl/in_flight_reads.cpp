@@ -44,47 +44,17 @@ void InFlightRead::wait_on_compute_queue() {
     });
 }
 
-void ReadsOfBlock::add(std::weak_ptr<InFlightRead> read) {
-    const std::scoped_lock lock(mutex_);
-    std::erase_if(reads_, [](const auto& item) { return item.expired(); });
-    reads_.push_back(std::move(read));
-    any_.store(true, std::memory_order_release);
-}
-
 bool ReadsOfBlock::wait_on_compute_queue() {
-    if (!any_.load(std::memory_order_acquire)) return false;
+    if (reads_.empty()) return false;
     refuse_after_fork("write in place");
-    std::vector<std::weak_ptr<InFlightRead>> reads;
-    {
-        const std::scoped_lock lock(mutex_);
-        reads.swap(reads_);
-        any_.store(false, std::memory_order_release);
-    }
-    for (std::size_t i = 0; i < reads.size(); ++i) {
-        const auto read = reads[i].lock();
-        if (!read) continue;
-        try {
-            read->wait_on_compute_queue();
-        } catch (...) {
-            for (; i < reads.size(); ++i) add(reads[i]);
-            throw;
-        }
-    }
+    reads_.drain([](InFlightRead& read) { read.wait_on_compute_queue(); });
     return true;
 }
 
 bool ReadsOfBlock::pending() const {
-    if (!any_.load(std::memory_order_acquire)) return false;
+    if (reads_.empty()) return false;
     refuse_after_fork("write in place");
-    return std::ranges::any_of(all(), [](const auto& item) {
-        const auto read = item.lock();
-        return read && read->pending();
-    });
-}
-
-std::vector<std::weak_ptr<InFlightRead>> ReadsOfBlock::all() const {
-    const std::scoped_lock lock(mutex_);
-    return reads_;
+    return reads_.any_of([](const InFlightRead& read) { return read.pending(); });
 }
 
 cl::Event InFlightReads::start(const Buffer& source, std::size_t offset, std::span<std::byte> destination) {

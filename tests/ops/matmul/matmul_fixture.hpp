@@ -1,0 +1,60 @@
+// One product compared with a plain reference.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <string_view>
+
+#include <declivity/ops/copy.hpp>
+#include <declivity/ops/matmul.hpp>
+#include <doctest/doctest.h>
+#include <reference/matmul_cases.hpp>
+#include <tests/support/devices.hpp>
+#include <tests/support/strategies.hpp>
+#include <tests/support/values.hpp>
+
+#include "ops/support/work_split.hpp"
+
+namespace declivity::test {
+
+using ops::View;
+
+/// A dense view in the middle of a buffer of NaN, which detects writes outside of the view and reads before the first
+/// write.
+struct Guarded {
+    View guarded, out;
+    explicit Guarded(const Shape& shape, DType dtype)
+        : guarded(View::make(device(), dtype, {shape.numel() + 64})), out(guarded) {
+        ops::fill(guarded, NAN);
+        out.offset = 32;
+        out.shape = shape;
+        out.strides = dense_strides(shape);
+    }
+    [[nodiscard]] bool intact() const {
+        const auto all = values(Tensor(guarded));
+        return std::all_of(all.begin(), all.begin() + 32, [](double x) { return std::isnan(x); }) &&
+               std::all_of(all.end() - 32, all.end(), [](double x) { return std::isnan(x); });
+    }
+};
+
+inline void check(const MatmulCase& test_case, DType dtype) {
+    CAPTURE(test_case.name());
+    CAPTURE(name_of(dtype));
+    const auto a = matmul_operand(test_case.a, test_case.batch, test_case.m, test_case.k, 1, dtype),
+               b = matmul_operand(test_case.b, test_case.batch, test_case.k, test_case.n, 2, dtype);
+    const Guarded result({test_case.batch, test_case.m, test_case.n}, dtype);
+    ops::matmul(a.view, b.view, result.out);
+    CHECK(difference(Tensor(result.out), matmul_reference(test_case, a.elements, b.elements),
+                     test_case.allowed(dtype)) == "");
+    CHECK(result.intact());
+}
+
+/// The kernel style that a strategy is made for; strategies for both use the style of the device.
+inline std::optional<ops::KernelStyleScope> kernel_style_for(std::string_view strategy) {
+    if (strategy == "tiled" || strategy == "gemv")
+        return std::optional<ops::KernelStyleScope>(std::in_place, KernelStyle::simt);
+    return std::nullopt;
+}
+
+}  // namespace declivity::test
