@@ -57,7 +57,7 @@ class EvaluationScope {
     std::size_t next_ = 0;
 };
 
-/// Guards of a captured call: the mode, children, hooks and parametrisations, and whether there is an observer.
+/// Guards of a captured call: the mode, children, hooks and parametrizations, and whether there is an observer.
 void guard_call(const detail::ModuleState& state) {
     Capture::current()->guard([token = state.lifetime(), &state, training = state.training,
                                children = state.children.size(), changes = state.changes] {

@@ -11,7 +11,7 @@ class ParametrizationList;
 
 /// Shared by a module's registration and its member.
 struct ParameterSlot {
-    Tensor tensor;  // trained tensor; while it is parametrised, one of the originals or undefined
+    Tensor tensor;  // trained tensor; while it is parametrized, one of the originals or undefined
     ParametrizationList* parametrized = nullptr;  // a child of the module
 };
 

@@ -17,13 +17,13 @@ namespace declivity {
 
 namespace nn::detail {
 
-/// The module `parametrizations.<name>`: the originals, and the parametrisations that compute the parameter from them.
+/// The module `parametrizations.<name>`: the originals, and the parametrizations that compute the parameter from them.
 class ParametrizationList : public Module {
   public:
     [[nodiscard]] std::string type_name() const override { return "ParametrizationList"; }
     [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(ParametrizationList); }
 
-    /// Originals of the first parametrisation. @param was_trained whether the parameter required a gradient
+    /// Originals of the first parametrization. @param was_trained whether the parameter required a gradient
     void set_originals(const std::vector<Tensor>& originals, bool was_trained, bool frozen) {
         was_trained_ = was_trained;
         for (std::size_t i = 0; i < originals.size(); ++i) {
@@ -75,7 +75,7 @@ void require_like(const Module& module, std::string_view name, const Tensor& par
     if (!(value.shape() == parameter.shape()) || value.dtype() != parameter.dtype() ||
         value.device() != parameter.device())
         throw ValueError(fmt::format(
-            "register_parametrization: expected a parametrisation that keeps the type, shape and device of '{}' of {}, "
+            "register_parametrization: expected a parametrization that keeps the type, shape and device of '{}' of {}, "
             "{} {} on {}, got {} {} on {}",
             name, module.type_name(), name_of(parameter.dtype()), parameter.shape().str(), parameter.device().info().id,
             name_of(value.dtype()), value.shape().str(), value.device().info().id));
@@ -164,7 +164,7 @@ void detail::register_parametrization(Module& module, std::string_view name, Par
     if (slot->parametrized != nullptr) {
         if (calls.originals != 1)
             throw ValueError(
-                fmt::format("{}: expected a further parametrisation of '{}' to take one tensor, got one that takes {}",
+                fmt::format("{}: expected a further parametrization of '{}' to take one tensor, got one that takes {}",
                             function, name, calls.originals));
         const Tensor value = slot->parametrized->value();
         require_like(module, name, value, calls.forward({value}));
@@ -177,7 +177,7 @@ void detail::register_parametrization(Module& module, std::string_view name, Par
     std::vector<Tensor> originals = calls.right_inverse ? calls.right_inverse(value) : std::vector{value};
     if (originals.size() != calls.originals)
         throw ValueError(fmt::format(
-            "{}: expected a right_inverse that returns {} tensors, as many as the parametrisation takes, got {}",
+            "{}: expected a right_inverse that returns {} tensors, as many as the parametrization takes, got {}",
             function, calls.originals, originals.size()));
     require_like(module, name, value, calls.forward(originals));
     for (Tensor& original : originals) {
@@ -200,7 +200,7 @@ void remove_parametrizations(Module& module, std::string_view name, bool leave_p
     detail::ParameterSlot& slot = *detail::find_slot(function, module, name);
     if (slot.parametrized == nullptr)
         throw ValueError(
-            fmt::format("{}: expected a parametrised parameter, got '{}' of {}", function, name, module.type_name()));
+            fmt::format("{}: expected a parametrized parameter, got '{}' of {}", function, name, module.type_name()));
     const ParametrizationList& list = *slot.parametrized;
     if (!leave_parametrized && list.originals().size() != 1)
         throw ValueError(fmt::format("{}: expected one original to restore, got {} of '{}'", function,

@@ -152,11 +152,11 @@ TEST_CASE("parametrizations: errors name the parameter and change nothing") {
     };
     CHECK_THROWS_WITH_AS(
         nn::register_parametrization(layer, "weight", Other()),
-        doctest::Contains("register_parametrization: expected a parametrisation that keeps the type, shape and device "
+        doctest::Contains("register_parametrization: expected a parametrization that keeps the type, shape and device "
                           "of 'weight' of Linear, f32 [2, 3]"),
         ValueError);
     CHECK_THROWS_WITH_AS(nn::remove_parametrizations(layer, "weight"),
-                         "remove_parametrizations: expected a parametrised parameter, got 'weight' of Linear",
+                         "remove_parametrizations: expected a parametrized parameter, got 'weight' of Linear",
                          ValueError);
     struct Pair : nn::Callable<Tensor(Tensor, Tensor)> {
         Tensor forward(Tensor a, Tensor b) override { return a * b; }

@@ -53,6 +53,7 @@ inline Tensor operator*(Tensor a, Tensor b) {
 inline Tensor operator/(Tensor a, Tensor b) {
     return elementwise(Function::div, {std::move(a), std::move(b)}, {}, "operator/");
 }
+/// x + p for a number p: of the type of x, unless p is of a higher category (result_type()).
 /// Examples: for i64 x = `[1, 2]`, `x + 10` is `[11, 12]`; `x + 0.5` is `[1.5, 2.5]` (f32).
 inline Tensor operator+(Tensor x, Scalar p) {
     return elementwise(Function::add_scalar, {std::move(x)}, {p}, "operator+");
@@ -60,11 +61,11 @@ inline Tensor operator+(Tensor x, Scalar p) {
 inline Tensor operator+(Scalar p, Tensor x) {
     return elementwise(Function::add_scalar, {std::move(x)}, {p}, "operator+");
 }
-/// Example: for x = `[1, 2]`, `x - 1` is `[0, 1]`.
+/// x - p for a number p; unsigned integers wrap modulo 2^bits. Example: for x = `[1, 2]`, `x - 1` is `[0, 1]`.
 inline Tensor operator-(Tensor x, Scalar p) {
     return elementwise(Function::add_scalar, {std::move(x)}, {-p}, "operator-");
 }
-/// Example: for x = `[1, 2]`, `x * 3` is `[3, 6]`.
+/// x times a number p. Example: for x = `[1, 2]`, `x * 3` is `[3, 6]`.
 inline Tensor operator*(Tensor x, Scalar p) {
     return elementwise(Function::mul_scalar, {std::move(x)}, {p}, "operator*");
 }
@@ -74,13 +75,13 @@ inline Tensor operator*(Scalar p, Tensor x) {
 /// x times 1 / p, within one rounding of the quotient even if 1 / p is out of the range of the type.
 /// Example: for x = `[1, 2]`, `x / 4` is `[0.25, 0.5]`.
 DECLIVITY_API Tensor operator/(Tensor x, Scalar p);
-/// Example: for x = `[1, -2]`, `-x` is `[-1, 2]`.
+/// Negation, the same as neg(x). Example: for x = `[1, -2]`, `-x` is `[-1, 2]`.
 inline Tensor operator-(Tensor x) { return elementwise(Function::neg, {std::move(x)}, {}, "operator-"); }
-/// Example: for x = `[1, 2]`, `1 - x` is `[0, -1]`.
+/// p - x for a number p. Example: for x = `[1, 2]`, `1 - x` is `[0, -1]`.
 inline Tensor operator-(Scalar p, Tensor x) {
     return elementwise(Function::add_scalar, {-std::move(x)}, {p}, "operator-");
 }
-/// Example: for x = `[4, 0]`, `1 / x` is `[0.25, inf]`.
+/// p / x for a number p; integers are divided in f32. Example: for x = `[4, 0]`, `1 / x` is `[0.25, inf]`.
 inline Tensor operator/(Scalar p, Tensor x) { return elementwise(Function::div, {p, std::move(x)}, {}, "operator/"); }
 
 /// In place, as add_(), sub_(), mul_() and div_().
@@ -126,6 +127,7 @@ inline Tensor pow(Tensor a, Tensor b) { return elementwise(Function::pow, {std::
 /// roots, as in PyTorch: 0.5 of -infinity is NaN, and infinity with C's pow.
 /// Examples: for x = `[-2, 9]`, `pow(x, 2)` is `[4, 81]`; `pow(x, 0.5)` is `[nan, 3]`.
 DECLIVITY_API Tensor pow(const Tensor& x, Scalar exponent);
+/// base^exponent for a number as the base; integers as in pow(a, b).
 /// Example: for x = `[-1, 3]`, `pow(2, x)` is `[0.5, 8]`.
 inline Tensor pow(Scalar base, Tensor exponent) { return elementwise(Function::pow, {base, std::move(exponent)}); }
 /// NaN propagates; if both are equal, each gets half of the gradient.
@@ -174,6 +176,8 @@ inline Tensor silu(Tensor x) { return elementwise(Function::silu, {std::move(x)}
 /// Example: for x = `[-3, 0.5, 7]`, `clamp(x, -1, 1)` is `[-1, 0.5, 1]`.
 DECLIVITY_API Tensor clamp(Tensor x, Scalar low, Scalar high);
 
+/// min(max(x, low), high), where one bound or both are tensors, which broadcast with x; high where low > high. NaN
+/// of x or of a tensor of bounds propagates.
 /// Example: for x = `[-3, 0.5, 7]` and low = `[-5, 1, 0]`, `clamp(x, low, 2)` is `[-3, 1, 2]`.
 DECLIVITY_API Tensor clamp(const Tensor& x, const Tensor& low, const TensorOrScalar& high);
 DECLIVITY_API Tensor clamp(const Tensor& x, Scalar low, const Tensor& high);
@@ -188,29 +192,30 @@ DECLIVITY_API Tensor clamp_max(const Tensor& x, const TensorOrScalar& high);
 inline Tensor bitwise_and(TensorOrScalar a, TensorOrScalar b) {
     return elementwise(Function::bitwise_and, {std::move(a), std::move(b)});
 }
-/// Example: for i64 a = `[12, -1]`, `bitwise_or(a, 10)` is `[14, -1]`.
+/// Bitwise or for integers, logical or for bools. Example: for i64 a = `[12, -1]`, `bitwise_or(a, 10)` is `[14, -1]`.
 inline Tensor bitwise_or(TensorOrScalar a, TensorOrScalar b) {
     return elementwise(Function::bitwise_or, {std::move(a), std::move(b)});
 }
+/// Bitwise exclusive or for integers, logical for bools.
 /// Example: for i64 a = `[12, -1]`, `bitwise_xor(a, 10)` is `[6, -11]`.
 inline Tensor bitwise_xor(TensorOrScalar a, TensorOrScalar b) {
     return elementwise(Function::bitwise_xor, {std::move(a), std::move(b)});
 }
 /// -1 - x of integers. Example: for i64 x = `[12, -1]`, `bitwise_not(x)` is `[-13, 0]`.
 inline Tensor bitwise_not(Tensor x) { return elementwise(Function::bitwise_not, {std::move(x)}); }
-/// Example: for bool a = `[true, true]` and bool b = `[true, false]`, `a & b` is `[true, false]`.
+/// bitwise_and(a, b). Example: for bool a = `[true, true]` and bool b = `[true, false]`, `a & b` is `[true, false]`.
 inline Tensor operator&(Tensor a, TensorOrScalar b) {
     return elementwise(Function::bitwise_and, {std::move(a), std::move(b)}, {}, "operator&");
 }
-/// Example: for bool a = `[true, false]` and bool b = `[true, false]`, `a | b` is `[true, false]`.
+/// bitwise_or(a, b). Example: for bool a = `[true, false]` and bool b = `[true, false]`, `a | b` is `[true, false]`.
 inline Tensor operator|(Tensor a, TensorOrScalar b) {
     return elementwise(Function::bitwise_or, {std::move(a), std::move(b)}, {}, "operator|");
 }
-/// Example: for bool a = `[true, true]` and bool b = `[true, false]`, `a ^ b` is `[false, true]`.
+/// bitwise_xor(a, b). Example: for bool a = `[true, true]` and bool b = `[true, false]`, `a ^ b` is `[false, true]`.
 inline Tensor operator^(Tensor a, TensorOrScalar b) {
     return elementwise(Function::bitwise_xor, {std::move(a), std::move(b)}, {}, "operator^");
 }
-/// Example: for bool x = `[true, false]`, `~x` is `[false, true]`.
+/// bitwise_not(x): logical not for bools. Example: for bool x = `[true, false]`, `~x` is `[false, true]`.
 inline Tensor operator~(Tensor x) { return elementwise(Function::bitwise_not, {std::move(x)}, {}, "operator~"); }
 
 /// Operands of any type, nonzero is true; the result is bool. Also `!x`.
@@ -218,17 +223,19 @@ inline Tensor operator~(Tensor x) { return elementwise(Function::bitwise_not, {s
 inline Tensor logical_and(TensorOrScalar a, TensorOrScalar b) {
     return elementwise(Function::logical_and, {std::move(a), std::move(b)});
 }
+/// True where a or b is nonzero, of any types; the result is bool.
 /// Example: for a = `[0, 0, 2]` and b = `[0, 3, 4]`, `logical_or(a, b)` is `[false, true, true]`.
 inline Tensor logical_or(TensorOrScalar a, TensorOrScalar b) {
     return elementwise(Function::logical_or, {std::move(a), std::move(b)});
 }
+/// True where exactly one of a and b is nonzero, of any types; the result is bool.
 /// Example: for a = `[0, 0, 2]` and b = `[0, 3, 4]`, `logical_xor(a, b)` is `[false, true, false]`.
 inline Tensor logical_xor(TensorOrScalar a, TensorOrScalar b) {
     return elementwise(Function::logical_xor, {std::move(a), std::move(b)});
 }
-/// Example: for x = `[0, 2]`, `logical_not(x)` is `[true, false]`.
+/// True where x, of any type, is 0; the result is bool. Example: for x = `[0, 2]`, `logical_not(x)` is `[true, false]`.
 inline Tensor logical_not(Tensor x) { return elementwise(Function::logical_not, {std::move(x)}); }
-/// Example: for x = `[0, 2]`, `!x` is `[true, false]`.
+/// logical_not(x). Example: for x = `[0, 2]`, `!x` is `[true, false]`.
 inline Tensor operator!(Tensor x) { return elementwise(Function::logical_not, {std::move(x)}, {}, "operator!"); }
 
 // Comparisons return bool. They have long names, short names, and operators.
@@ -237,6 +244,7 @@ inline Tensor operator!(Tensor x) { return elementwise(Function::logical_not, {s
 inline Tensor equal(TensorOrScalar a, TensorOrScalar b) {
     return elementwise(Function::equal, {std::move(a), std::move(b)});
 }
+/// a != b; true if either is NaN.
 /// Example: for a = `[1, 2, nan]` and b = `[1, 3, nan]`, `not_equal(a, b)` is `[false, true, true]`.
 inline Tensor not_equal(TensorOrScalar a, TensorOrScalar b) {
     return elementwise(Function::not_equal, {std::move(a), std::move(b)});
@@ -245,7 +253,7 @@ inline Tensor not_equal(TensorOrScalar a, TensorOrScalar b) {
 inline Tensor less(TensorOrScalar a, TensorOrScalar b) {
     return elementwise(Function::less, {std::move(a), std::move(b)});
 }
-/// Example: for a = `[1, 2, nan]`, `less_equal(a, 2)` is `[true, true, false]`.
+/// a <= b; false if either is NaN. Example: for a = `[1, 2, nan]`, `less_equal(a, 2)` is `[true, true, false]`.
 inline Tensor less_equal(TensorOrScalar a, TensorOrScalar b) {
     return elementwise(Function::less_equal, {std::move(a), std::move(b)});
 }
@@ -253,94 +261,99 @@ inline Tensor less_equal(TensorOrScalar a, TensorOrScalar b) {
 inline Tensor greater(TensorOrScalar a, TensorOrScalar b) {
     return elementwise(Function::greater, {std::move(a), std::move(b)});
 }
-/// Example: for a = `[1, 2, nan]`, `greater_equal(a, 1)` is `[true, true, false]`.
+/// a >= b; false if either is NaN. Example: for a = `[1, 2, nan]`, `greater_equal(a, 1)` is `[true, true, false]`.
 inline Tensor greater_equal(TensorOrScalar a, TensorOrScalar b) {
     return elementwise(Function::greater_equal, {std::move(a), std::move(b)});
 }
 // Short names.
 
-/// Example: for a = `[1, 2]`, `eq(a, 2)` is `[false, true]`.
+/// equal(a, b). Example: for a = `[1, 2]`, `eq(a, 2)` is `[false, true]`.
 inline Tensor eq(TensorOrScalar a, TensorOrScalar b) {
     return elementwise(Function::equal, {std::move(a), std::move(b)}, {}, "eq");
 }
-/// Example: for a = `[1, 2]`, `ne(a, 2)` is `[true, false]`.
+/// not_equal(a, b). Example: for a = `[1, 2]`, `ne(a, 2)` is `[true, false]`.
 inline Tensor ne(TensorOrScalar a, TensorOrScalar b) {
     return elementwise(Function::not_equal, {std::move(a), std::move(b)}, {}, "ne");
 }
-/// Example: for a = `[1, 2]`, `lt(a, 2)` is `[true, false]`.
+/// less(a, b). Example: for a = `[1, 2]`, `lt(a, 2)` is `[true, false]`.
 inline Tensor lt(TensorOrScalar a, TensorOrScalar b) {
     return elementwise(Function::less, {std::move(a), std::move(b)}, {}, "lt");
 }
-/// Example: for a = `[1, 2]`, `le(a, 2)` is `[true, true]`.
+/// less_equal(a, b). Example: for a = `[1, 2]`, `le(a, 2)` is `[true, true]`.
 inline Tensor le(TensorOrScalar a, TensorOrScalar b) {
     return elementwise(Function::less_equal, {std::move(a), std::move(b)}, {}, "le");
 }
-/// Example: for a = `[1, 2]`, `gt(a, 1)` is `[false, true]`.
+/// greater(a, b). Example: for a = `[1, 2]`, `gt(a, 1)` is `[false, true]`.
 inline Tensor gt(TensorOrScalar a, TensorOrScalar b) {
     return elementwise(Function::greater, {std::move(a), std::move(b)}, {}, "gt");
 }
-/// Example: for a = `[1, 2]`, `ge(a, 1)` is `[true, true]`.
+/// greater_equal(a, b). Example: for a = `[1, 2]`, `ge(a, 1)` is `[true, true]`.
 inline Tensor ge(TensorOrScalar a, TensorOrScalar b) {
     return elementwise(Function::greater_equal, {std::move(a), std::move(b)}, {}, "ge");
 }
 // Operators.
 
+/// equal(a, b) of two tensors, which broadcast.
 /// Example: for a = `[[1], [2]]` and b = `[1, 2]`, `a == b` is `[[true, false], [false, true]]`.
 inline Tensor operator==(Tensor a, Tensor b) {
     return elementwise(Function::equal, {std::move(a), std::move(b)}, {}, "operator==");
 }
-/// Example: for a = `[1, 2]`, `a == 2` is `[false, true]`.
+/// equal(a, b) of a tensor and a number. Example: for a = `[1, 2]`, `a == 2` is `[false, true]`.
 inline Tensor operator==(Tensor a, Scalar b) {
     return elementwise(Function::equal, {std::move(a), b}, {}, "operator==");
 }
 inline Tensor operator==(Scalar a, Tensor b) {
     return elementwise(Function::equal, {a, std::move(b)}, {}, "operator==");
 }
+/// not_equal(a, b) of two tensors, which broadcast.
 /// Example: for a = `[1, 2]` and b = `[1, 3]`, `a != b` is `[false, true]`.
 inline Tensor operator!=(Tensor a, Tensor b) {
     return elementwise(Function::not_equal, {std::move(a), std::move(b)}, {}, "operator!=");
 }
-/// Example: for a = `[1, 2]`, `a != 2` is `[true, false]`.
+/// not_equal(a, b) of a tensor and a number. Example: for a = `[1, 2]`, `a != 2` is `[true, false]`.
 inline Tensor operator!=(Tensor a, Scalar b) {
     return elementwise(Function::not_equal, {std::move(a), b}, {}, "operator!=");
 }
 inline Tensor operator!=(Scalar a, Tensor b) {
     return elementwise(Function::not_equal, {a, std::move(b)}, {}, "operator!=");
 }
-/// Example: for a = `[1, 3]` and b = `[2, 2]`, `a < b` is `[true, false]`.
+/// less(a, b) of two tensors, which broadcast. Example: for a = `[1, 3]` and b = `[2, 2]`, `a < b` is `[true, false]`.
 inline Tensor operator<(Tensor a, Tensor b) {
     return elementwise(Function::less, {std::move(a), std::move(b)}, {}, "operator<");
 }
-/// Example: for a = `[1, 3]`, `a < 2` is `[true, false]`.
+/// less(a, b) of a tensor and a number. Example: for a = `[1, 3]`, `a < 2` is `[true, false]`.
 inline Tensor operator<(Tensor a, Scalar b) { return elementwise(Function::less, {std::move(a), b}, {}, "operator<"); }
 inline Tensor operator<(Scalar a, Tensor b) { return elementwise(Function::less, {a, std::move(b)}, {}, "operator<"); }
+/// less_equal(a, b) of two tensors, which broadcast.
 /// Example: for a = `[1, 3]` and b = `[1, 2]`, `a <= b` is `[true, false]`.
 inline Tensor operator<=(Tensor a, Tensor b) {
     return elementwise(Function::less_equal, {std::move(a), std::move(b)}, {}, "operator<=");
 }
-/// Example: for a = `[1, 3]`, `a <= 1` is `[true, false]`.
+/// less_equal(a, b) of a tensor and a number. Example: for a = `[1, 3]`, `a <= 1` is `[true, false]`.
 inline Tensor operator<=(Tensor a, Scalar b) {
     return elementwise(Function::less_equal, {std::move(a), b}, {}, "operator<=");
 }
 inline Tensor operator<=(Scalar a, Tensor b) {
     return elementwise(Function::less_equal, {a, std::move(b)}, {}, "operator<=");
 }
+/// greater(a, b) of two tensors, which broadcast.
 /// Example: for a = `[1, 3]` and b = `[2, 2]`, `a > b` is `[false, true]`.
 inline Tensor operator>(Tensor a, Tensor b) {
     return elementwise(Function::greater, {std::move(a), std::move(b)}, {}, "operator>");
 }
-/// Example: for a = `[1, 3]`, `a > 2` is `[false, true]`.
+/// greater(a, b) of a tensor and a number. Example: for a = `[1, 3]`, `a > 2` is `[false, true]`.
 inline Tensor operator>(Tensor a, Scalar b) {
     return elementwise(Function::greater, {std::move(a), b}, {}, "operator>");
 }
 inline Tensor operator>(Scalar a, Tensor b) {
     return elementwise(Function::greater, {a, std::move(b)}, {}, "operator>");
 }
+/// greater_equal(a, b) of two tensors, which broadcast.
 /// Example: for a = `[1, 3]` and b = `[2, 3]`, `a >= b` is `[false, true]`.
 inline Tensor operator>=(Tensor a, Tensor b) {
     return elementwise(Function::greater_equal, {std::move(a), std::move(b)}, {}, "operator>=");
 }
-/// Example: for a = `[1, 3]`, `a >= 3` is `[false, true]`.
+/// greater_equal(a, b) of a tensor and a number. Example: for a = `[1, 3]`, `a >= 3` is `[false, true]`.
 inline Tensor operator>=(Tensor a, Scalar b) {
     return elementwise(Function::greater_equal, {std::move(a), b}, {}, "operator>=");
 }

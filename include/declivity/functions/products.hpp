@@ -47,6 +47,7 @@ struct AddmmOptions {
 /// Examples: for x = `[1, 1]` and a = `[[1, 2], [3, 4]]`, `addmm(x, a, a)` is `[[8, 11], [16, 23]]`;
 /// `addmm(x, a, a, {.beta = 0, .alpha = 2})` is `[[14, 20], [30, 44]]`.
 DECLIVITY_API Tensor addmm(const Tensor& x, const Tensor& a, const Tensor& b, const AddmmOptions& options = {});
+/// beta x + alpha a b, batched: a (B, M, K) and b (B, K, N); x broadcasts to the result (B, M, N).
 /// Example: for a = `[[[1, 2]], [[3, 4]]]` and b = `[[[1], [1]], [[10], [1]]]`, `baddbmm(ones({2, 1, 1}), a, b)` is
 /// `[[[4]], [[35]]]`.
 DECLIVITY_API Tensor baddbmm(const Tensor& x, const Tensor& a, const Tensor& b, const AddmmOptions& options = {});

@@ -210,7 +210,7 @@ requires std::invocable < Callable<R(Args...)>
 }
 
 /// RAII observer of all module calls of this thread: after each call it receives the path of scopes, the module, and
-/// the defined tensors of arguments and result (tensors_of). Parametrisations of parameters are excluded.
+/// the defined tensors of arguments and result (tensors_of). Parametrizations of parameters are excluded.
 class DECLIVITY_API ObserveCalls {
   public:
     using Observer = std::function<void(const std::string& path, const Module& module,

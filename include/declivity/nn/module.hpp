@@ -122,16 +122,16 @@ class DECLIVITY_API Module {
     [[nodiscard]] std::string not_capture_safe() const;
     [[deprecated("not_capture_safe")]] [[nodiscard]] std::string not_replayable() const { return not_capture_safe(); }
 
-    /// The value of a parameter of this module, after parametrisation.
+    /// The value of a parameter of this module, after parametrization.
     /// @throws ValueError if there is none of this name
     [[nodiscard]] Tensor parameter_value(std::string_view name) const;
-    /// True if the parameter of this name, or any parameter if no name is given, is parametrised (parametrize.hpp).
+    /// True if the parameter of this name, or any parameter if no name is given, is parametrized (parametrize.hpp).
     /// @throws ValueError for a name that is not a parameter
     [[nodiscard]] bool is_parametrized(std::string_view name = {}) const;
 
   protected:
     /// Registers a trainable tensor, which then requires a gradient. The member that stores it is a Parameter, which
-    /// supports parametrisation, or a Tensor, which does not. An undefined tensor (no bias) is passed through.
+    /// supports parametrization, or a Tensor, which does not. An undefined tensor (no bias) is passed through.
     /// Registering a parameter of another module ties the two: parameter("weight", encoder.weight()).
     Parameter parameter(std::string_view name, Tensor value);
     /// Registers a tensor that is part of the state but not trained.

@@ -1,4 +1,4 @@
-// Layer 6. Parameter: a trainable tensor of a module, after parametrisation.
+// Layer 6. Parameter: a trainable tensor of a module, after parametrization.
 #pragma once
 
 #include <memory>
@@ -16,13 +16,13 @@ struct ParameterSlot;
 }  // namespace nn
 
 /// A trainable tensor as a member of a module, created by Module::parameter(). It converts to the tensor or, if the
-/// parameter is parametrised (nn/parametrize.hpp), to the parametrised value. In this namespace, so that tensor
+/// parameter is parametrized (nn/parametrize.hpp), to the parametrized value. In this namespace, so that tensor
 /// operators are found by argument-dependent lookup.
 class DECLIVITY_API Parameter {
   public:
     /// Null parameter, such as a disabled bias.
     Parameter() = default;
-    /// Recomputed in each call if parametrised. Undefined if there is no tensor.
+    /// Recomputed in each call if parametrized. Undefined if there is no tensor.
     [[nodiscard]] Tensor value() const;
     operator Tensor() const { return value(); }          // NOLINT: that is its purpose
     operator TensorOrScalar() const { return value(); }  // NOLINT

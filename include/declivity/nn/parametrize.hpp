@@ -1,4 +1,4 @@
-// Layer 6. Parametrisations: a parameter of a module is computed from other trainable tensors.
+// Layer 6. Parametrizations: a parameter of a module is computed from other trainable tensors.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace declivity::nn {
 
 namespace detail {
 
-/// A parametrisation with type-erased calls.
+/// A parametrization with type-erased calls.
 struct ParametrizationCalls {
     std::unique_ptr<Module> module;
     std::function<Tensor(const std::vector<Tensor>& originals)> forward;
@@ -29,7 +29,7 @@ DECLIVITY_API void register_parametrization(Module& module, std::string_view nam
 template <class... Args>
 void set_forward(ParametrizationCalls& calls, Callable<Tensor(Args...)>& of) {
     static_assert((std::is_same_v<Args, Tensor> && ...) && sizeof...(Args) > 0,
-                  "a parametrisation must take one or more tensors: Callable<Tensor(Tensor)>");
+                  "a parametrization must take one or more tensors: Callable<Tensor(Tensor)>");
     calls.originals = sizeof...(Args);
     calls.forward = [&of](const std::vector<Tensor>& originals) {
         return [&]<std::size_t... I>(std::index_sequence<I...>) { return of(originals.at(I)...); }
@@ -39,7 +39,7 @@ void set_forward(ParametrizationCalls& calls, Callable<Tensor(Args...)>& of) {
 
 }  // namespace detail
 
-/// Parametrises a parameter: from now on the module uses `parametrization(original)` in its place:
+/// Parametrizes a parameter: from now on the module uses `parametrization(original)` in its place:
 ///
 ///     struct Symmetric : nn::Layer {
 ///         Tensor forward(Tensor w) override { return (w + transpose(w)) * 0.5; }
@@ -48,18 +48,18 @@ void set_forward(ParametrizationCalls& calls, Callable<Tensor(Args...)>& of) {
 ///     nn::register_parametrization(layer, "weight", Symmetric());
 ///
 /// The trained tensor, also in state dicts, is `parametrizations.<name>.original`: the same tensor under another name,
-/// with its values, so that optimizers and tied tensors stay valid. The parametrisation is the module
-/// `parametrizations.<name>.0`, and may have its own parameters. Several parametrisations are applied in sequence.
+/// with its values, so that optimizers and tied tensors stay valid. The parametrization is the module
+/// `parametrizations.<name>.0`, and may have its own parameters. Several parametrizations are applied in sequence.
 ///
-/// A parametrisation is a Callable<Tensor(Tensor)>. If it has a member `right_inverse(Tensor)`, the original is
-/// initialised with its result for the parameter. A parametrisation that takes several tensors, which is possible only
+/// A parametrization is a Callable<Tensor(Tensor)>. If it has a member `right_inverse(Tensor)`, the original is
+/// initialised with its result for the parameter. A parametrization that takes several tensors, which is possible only
 /// for the first one, requires this member, which must return as many tensors (a pair, a vector, ...); the originals
 /// are then called `original0`, `original1`, ... A member `freezes_originals` that is true freezes them.
 ///
 /// The member of the module must be a Parameter, not a Tensor. Create optimizers afterwards if new tensors are to be
 /// trained.
-/// @return the registered parametrisation
-/// @throws ValueError for a name that is not a parameter, a parameter stored as a Tensor, or a parametrisation whose
+/// @return the registered parametrization
+/// @throws ValueError for a name that is not a parameter, a parameter stored as a Tensor, or a parametrization whose
 /// result has another shape, type or device; nothing is changed then
 template <class P>
 requires std::is_base_of_v<Module, P> P& register_parametrization(Module& module, std::string_view name,
@@ -78,10 +78,10 @@ requires std::is_base_of_v<Module, P> P& register_parametrization(Module& module
     return reference;
 }
 
-/// Removes all parametrisations of a parameter: the trained tensor is the parameter itself again, with the parametrised
+/// Removes all parametrizations of a parameter: the trained tensor is the parameter itself again, with the parametrized
 /// value, and requires a gradient if it did before.
 /// @param leave_parametrized false: keeps the value of the original, of which there must be exactly one
-/// @throws ValueError for a parameter without parametrisation
+/// @throws ValueError for a parameter without parametrization
 DECLIVITY_API void remove_parametrizations(Module& module, std::string_view name, bool leave_parametrized = true);
 /// See Module::is_parametrized.
 inline bool is_parametrized(const Module& module, std::string_view name = {}) { return module.is_parametrized(name); }
@@ -91,14 +91,14 @@ struct LoRAOptions {
     double alpha = 8;
 };
 
-/// Low-rank parametrisation original + alpha / rank * lora_B lora_A, with the original frozen (Hu et al. 2021): lora_A
+/// Low-rank parametrization original + alpha / rank * lora_B lora_A, with the original frozen (Hu et al. 2021): lora_A
 /// (rank, n) is initialised as the weight of a linear layer, lora_B (out, rank) to zeros, for a weight (out, ...) with
 /// n elements per row.
 class DECLIVITY_API LoRA : public Layer {
   public:
     static constexpr bool freezes_originals = true;
 
-    /// @param weight the parameter to parametrise, for shape, type and device
+    /// @param weight the parameter to parametrize, for shape, type and device
     /// @throws ValueError for a rank below 1, ShapeError for a weight of fewer than two axes
     explicit LoRA(const Tensor& weight, const LoRAOptions& options = {});
     [[nodiscard]] std::string type_name() const override { return "LoRA"; }

@@ -25,7 +25,7 @@ DECLIVITY_API void copy_to_device(const Module& model, Module& replica, const De
 ///
 /// Replicas share no memory with the model or with each other. Random initialisation in `build` advances the generator
 /// of the default device.
-/// @param build returns a module, or a std::unique_ptr to one that cannot be moved; with the parametrisations of
+/// @param build returns a module, or a std::unique_ptr to one that cannot be moved; with the parametrizations of
 /// `model`
 template <std::invocable Build>
 auto replicate(Build build, const Module& model, const std::vector<Device>& devices) {

@@ -21,7 +21,7 @@ struct SpectralNormOptions {
 /// are initialised randomly, followed by 15 iterations, and are unchanged in evaluation mode.
 class DECLIVITY_API SpectralNorm : public Layer {
   public:
-    /// @param weight the parameter to parametrise, for shape, type and device
+    /// @param weight the parameter to parametrize, for shape, type and device
     /// @throws ValueError for n_power_iterations below 1, ShapeError for a weight without axes
     explicit SpectralNorm(const Tensor& weight, const SpectralNormOptions& options = {});
     [[nodiscard]] std::string type_name() const override { return "SpectralNorm"; }

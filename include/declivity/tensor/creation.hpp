@@ -18,8 +18,9 @@ struct TensorOptions {
 
 /// A tensor whose elements all have one value. Example: `full({2, 2}, 7)` is `[[7, 7], [7, 7]]`.
 DECLIVITY_API Tensor full(const Shape& shape, Scalar value, const TensorOptions& options = {});
-/// Example: `zeros({3})` is `[0, 0, 0]`.
+/// A tensor of this shape whose elements are all 0. Example: `zeros({3})` is `[0, 0, 0]`.
 DECLIVITY_API Tensor zeros(const Shape& shape, const TensorOptions& options = {});
+/// A tensor of this shape whose elements are all 1.
 /// Examples: `ones({1, 3})` is `[[1, 1, 1]]`; `ones({})` is `1` (no axes).
 DECLIVITY_API Tensor ones(const Shape& shape, const TensorOptions& options = {});
 /// Overloads that take only a type.
@@ -124,7 +125,8 @@ DECLIVITY_API Tensor randperm(std::int64_t n, const TensorOptions& options = {.d
 
 // With the shape, type and device of `like`.
 
-/// Example: for x = `zeros({2, 3})`, `rand_like(x).shape()` is `[2, 3]`.
+/// Uniform numbers in [0, 1) of the shape, type and device of `like`, which has a floating type; f16 and bf16 are
+/// rounded from f32, so that 1 may occur. Example: for x = `zeros({2, 3})`, `rand_like(x).shape()` is `[2, 3]`.
 DECLIVITY_API Tensor rand_like(const Tensor& like, const std::optional<Generator>& generator = std::nullopt);
 /// Standard normal numbers of the shape, type and device of `like`. Example: for x = `zeros({2, 3})`,
 /// `randn_like(x).shape()` is `[2, 3]`.
