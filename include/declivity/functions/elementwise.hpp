@@ -48,7 +48,7 @@ inline Tensor operator-(Tensor a, Tensor b) {
 inline Tensor operator*(Tensor a, Tensor b) {
     return elementwise(Function::mul, {std::move(a), std::move(b)}, {}, "operator*");
 }
-/// Integers are divided in f32, as in PyTorch; floor_divide() gives integers.
+/// Quotient. Integers are divided in f32, as in PyTorch; floor_divide() gives integers.
 /// Example: for i64 a = `[7, 0]` and i64 b = `[2, 0]`, `a / b` is `[3.5, nan]`.
 inline Tensor operator/(Tensor a, Tensor b) {
     return elementwise(Function::div, {std::move(a), std::move(b)}, {}, "operator/");
@@ -130,7 +130,7 @@ DECLIVITY_API Tensor pow(const Tensor& x, Scalar exponent);
 /// base^exponent for a number as the base; integers as in pow(a, b).
 /// Example: for x = `[-1, 3]`, `pow(2, x)` is `[0.5, 8]`.
 inline Tensor pow(Scalar base, Tensor exponent) { return elementwise(Function::pow, {base, std::move(exponent)}); }
-/// NaN propagates; if both are equal, each gets half of the gradient.
+/// Smaller of both. NaN propagates; if both are equal, each gets half of the gradient.
 /// Example: for a = `[1, 5]` and b = `[4, nan]`, `minimum(a, b)` is `[1, nan]`.
 inline Tensor minimum(TensorOrScalar a, TensorOrScalar b) {
     return elementwise(Function::min, {std::move(a), std::move(b)}, {}, "minimum");
@@ -172,7 +172,7 @@ inline Tensor gelu(Tensor x) { return elementwise(Function::gelu, {std::move(x)}
 /// Example: for x = `[-1, 0, 1]`, `silu(x)` is `[-0.2689, 0, 0.7311]`.
 inline Tensor silu(Tensor x) { return elementwise(Function::silu, {std::move(x)}); }
 /// min(max(x, low), high); bounds are numbers, or tensors that broadcast. At a bound that is a number the gradient is
-/// 0; at one that is a tensor, x and the bound share it. A bound of NaN gives NaN.
+/// 0; at one that is a tensor, x and the bound share it. A bound of NaN gives NaN for floating x.
 /// Example: for x = `[-3, 0.5, 7]`, `clamp(x, -1, 1)` is `[-1, 0.5, 1]`.
 DECLIVITY_API Tensor clamp(Tensor x, Scalar low, Scalar high);
 

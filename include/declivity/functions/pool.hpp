@@ -1,6 +1,6 @@
 // Layer 5. Pooling of images. For sequences and volumes see pool_nd.hpp.
 //
-// A single image without the axis N is accepted as well.
+// A single image without the axis N is accepted as well, but not by global_avg_pool2d().
 #pragma once
 
 #include <concepts>
@@ -16,7 +16,7 @@ template <int N>
 struct PoolParameters {
     SpatialSize<N> kernel_size = 2;     ///< at least 1
     SpatialSize<N> stride = 0;          ///< 0: kernel_size
-    SpatialSize<N> padding = 0;         ///< on both sides, at most half the kernel size
+    SpatialSize<N> padding = 0;         ///< on both sides, at most half the window: (kernel_size - 1) * dilation + 1
     SpatialSize<N> dilation = 1;        ///< max pooling: distance between adjacent elements of a window
     bool ceil_mode = false;             ///< a last window may extend beyond the end if it begins before it
     bool count_include_pad = true;      ///< average pooling: padded zeros count
@@ -26,7 +26,7 @@ using Pool1dParameters = PoolParameters<1>;
 using Pool2dParameters = PoolParameters<2>;
 using Pool3dParameters = PoolParameters<3>;
 
-/// Maximum or mean of each window; ties of the maximum go to the first.
+/// Maximum of each window; NaN counts as the largest, and ties go to the first.
 /// Examples: for x = `[[[1, 2, 3, 4], [5, 6, 7, 8]]]`, `max_pool2d(x)` is `[[[6, 8]]]`;
 /// `max_pool2d(x, {.kernel_size = {1, 2}, .stride = 1})` is `[[[2, 3, 4], [6, 7, 8]]]`.
 DECLIVITY_API Tensor max_pool2d(const Tensor& x, const Pool2dParameters& options = {});

@@ -56,8 +56,8 @@ DECLIVITY_API Tensor lp_pool2d(const Tensor& x, double norm_type, const Pool2dPa
 /// Example: `lp_pool3d(ones({1, 2, 2, 2}), 1)` is `[[[[8]]]]`.
 DECLIVITY_API Tensor lp_pool3d(const Tensor& x, double norm_type, const Pool3dParameters& options = {});
 
-/// Adaptive pooling: windows of nearly equal size, chosen so that the result has this size: window i of n over L
-/// elements is floor(i L / n) up to ceil((i + 1) L / n). -1 stands for the size of x.
+/// Adaptive average pooling: mean over windows of nearly equal size, chosen so that the result has this size: window i
+/// of n over L elements is floor(i L / n) up to ceil((i + 1) L / n). -1 stands for the size of x.
 /// Example: for x = `[[1, 2, 3, 4, 5]]`, `adaptive_avg_pool1d(x, 2)` is `[[2, 4]]`.
 DECLIVITY_API Tensor adaptive_avg_pool1d(const Tensor& x, std::int64_t output_size);
 /// Mean of each window of x (N, C, H, W) or (C, H, W): H and W become output_size, each as L in
@@ -122,7 +122,7 @@ using FractionalPool3dParameters = FractionalPoolParameters<3>;
 /// times their sizes, rounded down. NaN counts as the largest. Floating types only.
 /// Example: for x = `[[[[1, 2, 3], [4, 5, 6], [7, 8, 9]]]]`,
 /// `fractional_max_pool2d(x, {.output_size = 2}, zeros({1, 1, 2}))` is `[[[[5, 6], [8, 9]]]]`.
-/// @param samples (N, C, 2) in [0, 1), for width and height; (N, C, 3) for depth, height and width; undefined: random
+/// @param samples (N, C, 2) in [0, 1), for width and height, with N of 1 if x is (C, H, W); undefined: random
 /// @param generator of the samples, the device's default one if none
 DECLIVITY_API Tensor fractional_max_pool2d(const Tensor& x, const FractionalPool2dParameters& options,
                                            const Tensor& samples = {},

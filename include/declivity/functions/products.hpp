@@ -23,11 +23,11 @@ Tensor einsum(std::string_view equation, const Operands&... operands) {
     return einsum(equation, std::vector<Tensor>{operands...});
 }
 
-/// (M, K) x (K, N), (B, M, K) x (B, K, N), (M, K) x (K) and (N) x (N), without broadcasting.
+/// Matrix product (M, K) x (K, N), without broadcasting; see matmul().
 /// Example: for a = `[[1, 2], [3, 4]]`, `mm(a, a)` is `[[7, 10], [15, 22]]`.
 DECLIVITY_API Tensor mm(const Tensor& a, const Tensor& b);
-/// Batched mm(). Example: for a = `[[[1, 2]], [[3, 4]]]` and b = `[[[1], [1]], [[10], [1]]]`, `bmm(a, b)` is
-/// `[[[3]], [[34]]]`.
+/// Batched mm(): (B, M, K) x (B, K, N).
+/// Example: for a = `[[[1, 2]], [[3, 4]]]` and b = `[[[1], [1]], [[10], [1]]]`, `bmm(a, b)` is `[[[3]], [[34]]]`.
 DECLIVITY_API Tensor bmm(const Tensor& a, const Tensor& b);
 /// Matrix times vector. Example: for a = `[[1, 2], [3, 4]]` and v = `[10, 1]`, `mv(a, v)` is `[12, 34]`.
 DECLIVITY_API Tensor mv(const Tensor& a, const Tensor& vector);

@@ -92,7 +92,7 @@ DECLIVITY_API Tensor uniform(const Shape& shape, double low = 0, double high = 1
 /// Example: `normal({2}, 5, 0)` is `[5, 5]`.
 DECLIVITY_API Tensor normal(const Shape& shape, double mean = 0, double std = 1, const TensorOptions& options = {},
                             const std::optional<Generator>& generator = std::nullopt);
-/// rand: uniform in [0, 1). randn: standard normal.
+/// Uniform distribution over [0, 1), rounded as in uniform().
 /// Examples: `rand({2, 3}).shape()` is `[2, 3]`; `all(rand({100}) < 1)` is `true`.
 DECLIVITY_API Tensor rand(const Shape& shape, const TensorOptions& options = {},
                           const std::optional<Generator>& generator = std::nullopt);
