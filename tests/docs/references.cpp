@@ -15,8 +15,10 @@
 #include <vector>
 
 #include <tests/support/paths.hpp>
+#include <tests/docs/pages.hpp>
 
 namespace fs = std::filesystem;
+using namespace declivity::test;
 
 namespace {
 
@@ -26,13 +28,6 @@ const std::set<std::string> kForeign = {
 };
 
 fs::path root() { return declivity::test::source_folder().parent_path(); }
-
-std::string read(const fs::path& path) {
-    std::ifstream in(path, std::ios::binary);
-    std::ostringstream out;
-    out << in.rdbuf();
-    return out.str();
-}
 
 bool is_source(const fs::path& path) {
     const std::string extension = path.extension().string();
@@ -61,12 +56,6 @@ std::vector<fs::path> pages() {
 }
 
 std::string shown(const fs::path& page) { return fs::relative(page, root()).generic_string(); }
-
-std::string join(const std::vector<std::string>& lines) {
-    std::string out;
-    for (const std::string& line : lines) out += "\n  " + line;
-    return out;
-}
 
 /// The text of a page without its fenced blocks.
 std::string prose_of(const std::string& page) {

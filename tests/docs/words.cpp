@@ -14,8 +14,10 @@
 #include <vector>
 
 #include <tests/support/paths.hpp>
+#include <tests/docs/pages.hpp>
 
 namespace fs = std::filesystem;
+using namespace declivity::test;
 
 namespace {
 
@@ -53,13 +55,6 @@ struct Passage {
     std::string text;
     bool comment;
 };
-
-std::string read(const fs::path& path) {
-    std::ifstream in(path, std::ios::binary);
-    std::ostringstream out;
-    out << in.rdbuf();
-    return out.str();
-}
 
 bool is_code(const fs::path& path) {
     const std::string extension = path.extension().string();
@@ -153,12 +148,6 @@ std::vector<fs::path> sources() {
     for (const char* file : {"README.md", "CONTRIBUTING.md", "CMakeLists.txt", "bootstrap"})
         if (fs::exists(root / file)) out.emplace_back(file);
     std::ranges::sort(out);
-    return out;
-}
-
-std::string join(const std::vector<std::string>& lines) {
-    std::string out;
-    for (const std::string& line : lines) out += "\n  " + line;
     return out;
 }
 

@@ -26,13 +26,13 @@ using Values = std::vector<double>;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-struct Case {
+struct BreakpointCase {
     const char* name;
     std::function<Tensor(const Tensor& x)> call;
     Values x, first, second;
 };
 
-std::vector<Case> piecewise_functions() {
+std::vector<BreakpointCase> piecewise_functions() {
     const auto against_zero = [](const Tensor& x) { return zeros_like(x.detach()); };
     return {
         {"relu", [](const Tensor& x) { return relu(x); }, {-1, 0, 1, NAN}, {0, 0, 1, 1}, {0, 0, 0, 0}},
@@ -201,7 +201,7 @@ Tolerance within(DType dtype) { return {.absolute = 1e-30, .relative = is_16bit_
 
 TEST_CASE("breakpoints: first and second derivatives are PyTorch's") {
     for (const DType dtype : types())
-        for (const Case& test_case : piecewise_functions()) {
+        for (const BreakpointCase& test_case : piecewise_functions()) {
             if (small_cases() && dtype != DType::f32) continue;
             CAPTURE(test_case.name);
             CAPTURE(name_of(dtype));

@@ -251,3 +251,14 @@ TEST_CASE("catalogue table: docs/guide/from_pytorch.md names every function") {
             CHECK_UNARY(std::regex_search(page, std::regex("`([^`]*[^A-Za-z0-9_`])?" + type_name + "\\b[^`]*`")));
         }
 }
+
+TEST_CASE("catalogue: tests that run in every second, fourth or eighth turn have all shares of their cases") {
+    for (const std::size_t period : {1, 2, 4, 8})
+        for (std::size_t first = 0; first < period; ++first) {
+            CAPTURE(period);
+            CAPTURE(first);
+            std::set<std::size_t> shares;
+            for (std::size_t turn = first; turn < 32; turn += period) shares.insert(catalogue::share_of_turn(turn));
+            CHECK(shares == std::set<std::size_t>{0, 1, 2, 3});
+        }
+}

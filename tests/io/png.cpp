@@ -59,7 +59,7 @@ Bytes png_of(std::uint32_t width, std::uint32_t height, std::uint8_t depth, std:
 
 std::string fmt_size(const Image8& image) { return std::to_string(image.width) + " x " + std::to_string(image.height); }
 
-std::uint64_t refused_at(const fs::path& path, const Bytes& bytes) {
+std::uint64_t png_refused_at(const fs::path& path, const Bytes& bytes) {
     put_file(path, bytes);
     try {
         (void)read_png(path);
@@ -110,22 +110,22 @@ TEST_CASE("png: damaged files are refused with an offset") {
     constexpr std::uint64_t kHeader = 8, kData = 8 + 25;
     Bytes wrong = valid;
     wrong[1] = 'p';
-    CHECK(refused_at(path, wrong) == 1);
+    CHECK(png_refused_at(path, wrong) == 1);
     wrong = valid;
     wrong[kData + 9] ^= 1;
-    CHECK(refused_at(path, wrong) == kData);
+    CHECK(png_refused_at(path, wrong) == kData);
     wrong = valid;
     wrong.push_back(0);
-    CHECK(refused_at(path, wrong) == valid.size());
+    CHECK(png_refused_at(path, wrong) == valid.size());
     wrong.resize(valid.size() - 1);
-    CHECK(refused_at(path, wrong) == valid.size() - 1);
-    CHECK(refused_at(path, {}) == 0);
+    CHECK(png_refused_at(path, wrong) == valid.size() - 1);
+    CHECK(png_refused_at(path, {}) == 0);
     // Valid checksums, invalid content: too few pixels, an unknown filter, a header that declares far too much.
-    CHECK(refused_at(path, png_of(2, 1, 8, 0, {0, 7})) == kData);
-    CHECK(refused_at(path, png_of(2, 1, 8, 0, {9, 7, 200})) == kData);
-    CHECK(refused_at(path, png_of(0x7fffffff, 0x7fffffff, 16, 6, {0, 7})) == kHeader + 8);
-    CHECK(refused_at(path, png_of(100000, 100000, 8, 0, {0, 7})) == kHeader + 8);
-    CHECK(refused_at(path, png_of(0, 1, 8, 0, {0})) == kHeader);
+    CHECK(png_refused_at(path, png_of(2, 1, 8, 0, {0, 7})) == kData);
+    CHECK(png_refused_at(path, png_of(2, 1, 8, 0, {9, 7, 200})) == kData);
+    CHECK(png_refused_at(path, png_of(0x7fffffff, 0x7fffffff, 16, 6, {0, 7})) == kHeader + 8);
+    CHECK(png_refused_at(path, png_of(100000, 100000, 8, 0, {0, 7})) == kHeader + 8);
+    CHECK(png_refused_at(path, png_of(0, 1, 8, 0, {0})) == kHeader);
 }
 
 TEST_CASE("png: fuzzed files") {

@@ -119,7 +119,7 @@ double gelu_new(double x) {
     return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x)));
 }
 
-Row row_of(const Row& table, std::int64_t row, std::size_t width) {
+Row table_row(const Row& table, std::int64_t row, std::size_t width) {
     const auto from = table.begin() + row * static_cast<std::int64_t>(width);
     return {from, from + static_cast<std::ptrdiff_t>(width)};
 }
@@ -129,14 +129,14 @@ Row gpt2_reference(const Weights& weights, const std::vector<std::int64_t>& toke
     const Reference reference{weights, heads, heads};
     Rows x;
     for (std::size_t t = 0; t < tokens.size(); ++t)
-        x.push_back(plus(row_of(weights.at("transformer.wte.weight"), tokens[t], width),
-                         row_of(weights.at("transformer.wpe.weight"), static_cast<std::int64_t>(t), width)));
+        x.push_back(plus(table_row(weights.at("transformer.wte.weight"), tokens[t], width),
+                         table_row(weights.at("transformer.wpe.weight"), static_cast<std::int64_t>(t), width)));
     for (std::int64_t layer = 0; layer < layers; ++layer) {
         const std::string name = "transformer.h." + std::to_string(layer);
         Rows q, k, v;
         for (const Row& row : x) {
             const Row all = reference.linear(name + ".attn.c_attn", reference.norm(name + ".ln_1", row, 1e-5, true));
-            for (Rows* to : {&q, &k, &v}) to->push_back(row_of(all, to == &q ? 0 : to == &k ? 1 : 2, width));
+            for (Rows* to : {&q, &k, &v}) to->push_back(table_row(all, to == &q ? 0 : to == &k ? 1 : 2, width));
         }
         const Rows y = reference.attended(q, k, v);
         for (std::size_t t = 0; t < x.size(); ++t) {
@@ -169,7 +169,8 @@ Row llama_reference(const Weights& weights, const std::vector<std::int64_t>& tok
     };
     const auto width = static_cast<std::size_t>(config.hidden_size);
     Rows x;
-    for (const std::int64_t token : tokens) x.push_back(row_of(weights.at("model.embed_tokens.weight"), token, width));
+    for (const std::int64_t token : tokens)
+        x.push_back(table_row(weights.at("model.embed_tokens.weight"), token, width));
     for (std::int64_t layer = 0; layer < config.num_hidden_layers; ++layer) {
         const std::string name = "model.layers." + std::to_string(layer);
         Rows q, k, v;

@@ -24,7 +24,7 @@ using test::values;
 
 namespace {
 
-struct Net : nn::Layer {
+struct LoraNet : nn::Layer {
     nn::Linear& q_proj = add("q_proj", nn::Linear(5, 7));
     nn::Linear& head = add("head", nn::Linear(7, 3, {.bias = false}));
     Tensor forward(Tensor x) override { return head(tanh(q_proj(x))); }
@@ -38,7 +38,7 @@ void fill_adapters(nn::Module& model) {
         Tensor(lora_parameter).copy_(random_tensor(lora_parameter.shape(), ++seed).to(lora_parameter.dtype()));
 }
 
-void check_untouched(const Net& net) {
+void check_untouched(const LoraNet& net) {
     CHECK(nn::adapted_layers(net).empty());
     CHECK(net.parameters().size() == 3);
     for (const Tensor& parameter : net.parameters()) CHECK(parameter.requires_grad());
@@ -51,7 +51,7 @@ void write(const std::filesystem::path& path, const std::string& text) {
 }  // namespace
 
 TEST_CASE("lora: adapters add scale B A x, and only they are trained") {
-    Net net;
+    LoraNet net;
     const Tensor x = random_tensor({4, 5}, 1);
     const auto before = values(net(x));
     CHECK(nn::add_lora(net, {.r = 2, .lora_alpha = 6, .target_modules = {"q_proj"}}) ==
@@ -69,7 +69,7 @@ TEST_CASE("lora: adapters add scale B A x, and only they are trained") {
     }
     CHECK(nn::lora_parameters(net).size() == 2);
     CHECK_THROWS_AS(nn::add_lora(net), ValueError);
-    Net other;
+    LoraNet other;
     CHECK_THROWS_AS(nn::add_lora(other, {.target_modules = {"q_proj", "v_proj"}}), ValueError);
     CHECK(other.q_proj.lora() == nullptr);
     for (const nn::LoraOptions& bad : {nn::LoraOptions{.r = 0}, {.lora_alpha = NAN}, {.lora_dropout = 2}})
@@ -78,7 +78,7 @@ TEST_CASE("lora: adapters add scale B A x, and only they are trained") {
         CHECK_THROWS_AS(nn::add_lora(other, bad), TypeError);
     CHECK(other.q_proj.weight().requires_grad());  // nothing was changed
     CHECK_THROWS_AS(other.q_proj.merge_lora(), ValueError);
-    Net scaled;
+    LoraNet scaled;
     nn::add_lora(scaled, {.r = 4, .lora_alpha = 6, .use_rslora = true});
     fill_adapters(scaled);
     const nn::Lora& head_lora = *scaled.head.lora();
@@ -86,7 +86,7 @@ TEST_CASE("lora: adapters add scale B A x, and only they are trained") {
 }
 
 TEST_CASE("lora: merged and unmerged layers compute the same") {
-    Net net;
+    LoraNet net;
     const Tensor x = random_tensor({4, 5}, 1);
     nn::add_lora(net, {.r = 2});
     fill_adapters(net);
@@ -102,7 +102,7 @@ TEST_CASE("lora: merged and unmerged layers compute the same") {
 
 TEST_CASE("lora: frozen f16 and bf16 weights with f32 adapters") {
     for (const DType dtype : {DType::f16, DType::bf16}) {
-        Net reduced, full_precision;
+        LoraNet reduced, full_precision;
         reduced.load_state_dict(full_precision.state_dict());
         for (nn::Linear* layer : {&full_precision.q_proj, &full_precision.head})  // the same values, rounded
             for (Tensor tensor : {layer->weight(), layer->bias()}) {
@@ -110,7 +110,7 @@ TEST_CASE("lora: frozen f16 and bf16 weights with f32 adapters") {
                 if (tensor.defined()) tensor.copy_(tensor.to(dtype).to(DType::f32));
             }
         std::vector<std::vector<double>> results, gradients;
-        for (Net* net : {&reduced, &full_precision}) {
+        for (LoraNet* net : {&reduced, &full_precision}) {
             nn::LoraOptions options{.r = 2, .target_modules = {"head"}};
             if (net == &reduced) options.base_dtype = dtype;
             nn::add_lora(*net, options);
@@ -134,12 +134,12 @@ TEST_CASE("lora: adapters of any type in an f16 or bf16 model") {
         for (const DType adapter_dtype : {DType::f32, dtype}) {
             CAPTURE(name_of(dtype));
             CAPTURE(name_of(adapter_dtype));
-            Net net, wide;
+            LoraNet net, wide;
             net.to(dtype);
             StateDict state = net.state_dict();
             for (NamedTensor& item : state) item.tensor = item.tensor.to(DType::f32);
             wide.load_state_dict(state);
-            for (Net* const item : {&net, &wide}) {
+            for (LoraNet* const item : {&net, &wide}) {
                 nn::add_lora(*item, {.r = 2, .dtype = item == &net ? adapter_dtype : DType::f32});
                 fill_adapters(*item);
             }
@@ -159,7 +159,7 @@ TEST_CASE("lora: adapters of any type in an f16 or bf16 model") {
 
 TEST_CASE("lora: files with PEFT's names") {
     const test::TempFolder folder;
-    Net net;
+    LoraNet net;
     CHECK_THROWS_AS(io::save_lora(net, folder.path()), ValueError);
     nn::add_lora(net, {.r = 2, .lora_alpha = 3, .target_modules = {"head"}});
     fill_adapters(net);
@@ -168,7 +168,7 @@ TEST_CASE("lora: files with PEFT's names") {
     CHECK(file.arrays.size() == 2);
     CHECK(file.arrays.contains("base_model.model.head.lora_A.weight"));
     CHECK(file.arrays.at("base_model.model.head.lora_B.weight").shape == Shape{3, 2});
-    Net other;
+    LoraNet other;
     other.load_state_dict([&] {
         StateDict base;
         for (const NamedTensor& tensor : net.state_dict())
@@ -178,10 +178,10 @@ TEST_CASE("lora: files with PEFT's names") {
     io::load_lora(other, folder.path());
     const Tensor x = random_tensor({4, 5}, 1);
     CHECK(values(other(x)) == values(net(x)));
-    Net third;
+    LoraNet third;
     nn::add_lora(third, {.r = 3, .target_modules = {"head"}});
     CHECK_THROWS_AS(io::load_lora(third, folder.path()), ShapeError);
-    Net fourth;
+    LoraNet fourth;
     nn::add_lora(fourth, {.r = 2, .target_modules = {"q_proj"}});
     CHECK_THROWS_AS(io::load_lora(fourth, folder.path()), ValueError);
     for (const char* text :
@@ -190,7 +190,7 @@ TEST_CASE("lora: files with PEFT's names") {
           R"({"rank_pattern": {"head": 3}})", R"({"lora_alpha": true})"}) {
         CAPTURE(text);
         write(folder.path() / "adapter_config.json", text);
-        Net loaded;
+        LoraNet loaded;
         CHECK_THROWS_AS(io::load_lora(loaded, folder.path()), FormatError);
         check_untouched(loaded);
     }
@@ -198,7 +198,7 @@ TEST_CASE("lora: files with PEFT's names") {
 
 TEST_CASE("lora: a mismatched file changes nothing and is named") {
     const test::TempFolder folder;
-    Net net;
+    LoraNet net;
     nn::add_lora(net, {.r = 2, .lora_alpha = 3, .target_modules = {"head"}});
     fill_adapters(net);
     io::save_lora(net, folder.path());
@@ -206,7 +206,7 @@ TEST_CASE("lora: a mismatched file changes nothing and is named") {
     const auto check_error = [&](const char* text, const std::filesystem::path& named_file) {
         CAPTURE(text);
         write(config, text);
-        Net loaded;
+        LoraNet loaded;
         try {
             io::load_lora(loaded, folder.path());
             CHECK(false);
@@ -231,18 +231,18 @@ TEST_CASE("lora: a mismatched file changes nothing and is named") {
     std::filesystem::remove(weights);
     check_error(R"({"r": 2, "lora_alpha": 3, "target_modules": ["head"]})", weights);
     std::filesystem::remove(config);
-    Net loaded;
+    LoraNet loaded;
     CHECK_THROWS_AS(io::load_lora(loaded, folder.path()), IoError);
     check_untouched(loaded);
 }
 
 TEST_CASE("lora: the adapter options are read from the file") {
     const test::TempFolder folder;
-    Net net;
+    LoraNet net;
     nn::add_lora(net, {.r = 2, .lora_alpha = 3, .use_rslora = true, .target_modules = {"head"}});
     fill_adapters(net);
     io::save_lora(net, folder.path());
-    Net other;
+    LoraNet other;
     nn::add_lora(other, {.r = 2, .lora_alpha = 50, .lora_dropout = 0.5, .target_modules = {"head"}});
     io::load_lora(other, folder.path());
     const nn::LoraOptions& options = other.head.lora()->options();
@@ -251,7 +251,7 @@ TEST_CASE("lora: the adapter options are read from the file") {
     CHECK(options.use_rslora);
     CHECK(values(other.head.lora()->delta()) == values(net.head.lora()->delta()));
     // A mismatched file leaves values and options unchanged.
-    Net third;
+    LoraNet third;
     nn::add_lora(third, {.r = 3, .lora_alpha = 50, .target_modules = {"head"}});
     fill_adapters(third);
     const std::vector<double> before = values(third.head.lora()->delta());
@@ -297,7 +297,7 @@ TEST_CASE("lora: a failed allocation changes nothing") {
 
 TEST_CASE("lora: one file has adapters of one r and one set of options") {
     const test::TempFolder folder;
-    Net net;
+    LoraNet net;
     nn::add_lora(net, {.r = 2, .target_modules = {"head"}});
     net.q_proj.add_lora({.r = 3});
     CHECK_THROWS_WITH_AS(io::save_lora(net, folder.path()),

@@ -11,10 +11,12 @@
 #include <doctest/doctest.h>
 
 #include <tests/support/values.hpp>
+#include <tests/nn/tensor_names.hpp>
 #include "tests/support/devices.hpp"
 #include "tensor/access.hpp"
 
 using namespace declivity;
+using namespace declivity::test;
 
 namespace {
 
@@ -26,12 +28,6 @@ struct Block : nn::Layer {
     Tensor forward(Tensor x) override { return relu(norm(conv(x))) * scale; }
     std::string type_name() const override { return "Block"; }
 };
-
-std::vector<std::string> names(const std::vector<NamedTensor>& tensors) {
-    std::vector<std::string> out;
-    for (const auto& item : tensors) out.push_back(item.name);
-    return out;
-}
 
 }  // namespace
 

@@ -13,6 +13,7 @@
 #include <doctest/doctest.h>
 
 #include <tests/support/values.hpp>
+#include <tests/nn/tensor_names.hpp>
 
 using namespace declivity;
 using namespace declivity::test;
@@ -42,12 +43,6 @@ struct Net : nn::Layer {
     const std::type_info& capture_safe() const override { return typeid(Net); }
     std::string type_name() const override { return "Net"; }
 };
-
-std::vector<std::string> names(const std::vector<NamedTensor>& tensors) {
-    std::vector<std::string> out;
-    for (const auto& item : tensors) out.push_back(item.name);
-    return out;
-}
 
 }  // namespace
 

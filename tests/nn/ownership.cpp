@@ -38,7 +38,7 @@ struct Scale : nn::Layer {
 };
 static_assert(!std::is_move_constructible_v<Scale>);
 
-struct Net : nn::Layer {
+struct OwningNet : nn::Layer {
     Scale& scale = emplace<Scale>("scale", 3.0, std::make_unique<int>(40));
     nn::Conv2d& conv = emplace<nn::Conv2d>("conv", 2, 3, 3, nn::Conv2dOptions{.padding = 1, .bias = false});
     nn::Linear& dense = add("dense", nn::Linear(3 * 5 * 5, 4));
@@ -50,7 +50,7 @@ struct Net : nn::Layer {
 }  // namespace
 
 TEST_CASE("children built in place: keep their address") {
-    Net net;
+    OwningNet net;
     CHECK(net.scale.self == &net.scale);
     CHECK(net.children()[0].second == &net.scale);
     CHECK(net.named_parameters().size() == 3);
@@ -88,10 +88,10 @@ TEST_CASE("children built in place: in a Sequential") {
 }
 
 TEST_CASE("moved module: references to its children remain valid, and the result is the same") {
-    Net net;
+    OwningNet net;
     const Tensor x = random_tensor({2, 2, 5, 5}, 2);
     const auto before = values(net(x));
-    Net moved(std::move(net));
+    OwningNet moved(std::move(net));
     CHECK(&moved.dense == moved.children()[2].second);
     CHECK(values(moved(x)) == before);
     CHECK(values(moved.conv(moved.scale(x))).size() == 150);

@@ -20,6 +20,7 @@
 #include <doctest/doctest.h>
 
 #include <tests/support/values.hpp>
+#include <tests/nn/tensor_names.hpp>
 #include "tests/support/devices.hpp"
 #include "tests/support/temp_folder.hpp"
 #include "tensor/access.hpp"
@@ -57,12 +58,6 @@ struct Mix : nn::Layer {
     std::string type_name() const override { return "Mix"; }
     const std::type_info& capture_safe() const override { return typeid(Mix); }
 };
-
-std::vector<std::string> names(const std::vector<NamedTensor>& tensors) {
-    std::vector<std::string> out;
-    for (const auto& tensor : tensors) out.push_back(tensor.name);
-    return out;
-}
 
 using Names = std::vector<std::string>;
 

@@ -14,6 +14,7 @@
 #include <doctest/doctest.h>
 
 #include <tests/support/values.hpp>
+#include <tests/nn/tensor_names.hpp>
 #include "tests/support/temp_folder.hpp"
 #include "tensor/access.hpp"
 
@@ -81,12 +82,6 @@ Matrix gradient_step(const Matrix& w, const Matrix& x, double rate) {
     Matrix out = w;
     for (std::size_t i = 0; i < w.size(); ++i)
         for (std::size_t j = 0; j < w[0].size(); ++j) out[i][j] -= rate * 2 * g[i][j];
-    return out;
-}
-
-std::vector<std::string> names(const std::vector<NamedTensor>& tensors) {
-    std::vector<std::string> out;
-    for (const auto& tensor : tensors) out.push_back(tensor.name);
     return out;
 }
 

@@ -51,7 +51,7 @@ void step_of(optim::Optimizer& optimizer, const Tensor& parameter) {
     optimizer.step();
 }
 
-Tensor state_of(const optim::Optimizer& optimizer, const std::string& name) {
+Tensor state_entry(const optim::Optimizer& optimizer, const std::string& name) {
     for (const NamedTensor& item : optimizer.state_dict())
         if (item.name == name) return item.tensor;
     FAIL("no state named " << name);
@@ -100,8 +100,8 @@ TEST_CASE(
     step_of(optimizer, b);
     CHECK(values(b)[0] == doctest::Approx(0.99).epsilon(1e-6));
     step_of(optimizer, a);
-    CHECK(values(state_of(optimizer, "state.0.step")) == std::vector<double>{5001});
-    CHECK(values(state_of(optimizer, "state.1.step")) == std::vector<double>{1});
+    CHECK(values(state_entry(optimizer, "state.0.step")) == std::vector<double>{5001});
+    CHECK(values(state_entry(optimizer, "state.1.step")) == std::vector<double>{1});
 }
 
 TEST_CASE("step counts: groups, empty and large parameters, and a changing pattern of gradients") {
@@ -125,7 +125,7 @@ TEST_CASE("step counts: groups, empty and large parameters, and a changing patte
         for (std::size_t i = 0; i < shapes.size(); ++i) {
             const auto found = values(parameters[i]);
             CHECK(found == std::vector<double>(found.size(), expected[i]));
-            CHECK(values(state_of(optimizer, "state." + std::to_string(i) + ".step")) ==
+            CHECK(values(state_entry(optimizer, "state." + std::to_string(i) + ".step")) ==
                   std::vector<double>{static_cast<double>(expected[i])});
         }
     }
@@ -191,8 +191,8 @@ TEST_CASE("step counts: states of earlier versions load, with one count for all 
         CHECK(optimizer.learning_rate() == 0.125);
         CHECK(optimizer.initial_learning_rate() == 0.5);  // not part of such a state
         for (const char* name : {"state.0.step", "state.1.step"})
-            CHECK(values(state_of(optimizer, name)) == std::vector<double>{7});
-        CHECK(values(state_of(optimizer, "state.1.v")) == std::vector<double>(2, 0.75));
+            CHECK(values(state_entry(optimizer, name)) == std::vector<double>{7});
+        CHECK(values(state_entry(optimizer, "state.1.v")) == std::vector<double>(2, 0.75));
         if (dtype == DType::f64) continue;
         // The exact rate if its rounded value equals that of progress; otherwise that of progress.
         const double set = 0.1, parts[] = {static_cast<float>(set), set - static_cast<double>(static_cast<float>(set))};
@@ -216,9 +216,9 @@ TEST_CASE("step counts: a count may have any real type and be on any device") {
         for (NamedTensor& item : state)
             if (item.name == "state.0.step") item.tensor = step;
         optimizer.load_state_dict(state);
-        CHECK(values(state_of(optimizer, "state.0.step")) == std::vector<double>{9});
+        CHECK(values(state_entry(optimizer, "state.0.step")) == std::vector<double>{9});
         optimizer.load_state_dict(optim::Adam({leaf(1)}).state_dict());
-        CHECK(values(state_of(optimizer, "state.0.step")) == std::vector<double>{0});
+        CHECK(values(state_entry(optimizer, "state.0.step")) == std::vector<double>{0});
     }
 }
 
@@ -244,7 +244,7 @@ TEST_CASE("step counts: an invalid count is refused and changes nothing") {
                 old.push_back(tensor);
         old.push_back({"groups.0.progress", Tensor::from<float>({0.5F, static_cast<float>(step)}, {2})});
         CHECK_THROWS_AS(optimizer.load_state_dict(old), ValueError);
-        CHECK(values(state_of(optimizer, "state.0.step")) == std::vector<double>{0});
+        CHECK(values(state_entry(optimizer, "state.0.step")) == std::vector<double>{0});
     }
 }
 
@@ -280,7 +280,7 @@ TEST_CASE("optimizers: frozen parameters are accepted, unchanged, and updated on
         step();
         step();
         CHECK(values(frozen) == std::vector<double>(3, 1));
-        CHECK(values(state_of(optimizer, "state.0.step")) == std::vector<double>{0});
+        CHECK(values(state_entry(optimizer, "state.0.step")) == std::vector<double>{0});
         CHECK(values(trained)[0] == doctest::Approx(0.5).epsilon(1e-3));
         frozen.set_requires_grad();
         step();

@@ -13,6 +13,7 @@
 #include <tests/support/opencl_calls.hpp>
 #include <tests/support/paths.hpp>
 #include <tests/support/values.hpp>
+#include <tests/runtime/test_kernels.hpp>
 
 #include "ops/engine/pending_access.hpp"
 #include "runtime/derived_cache.hpp"
@@ -20,8 +21,6 @@
 using namespace declivity;
 
 namespace {
-
-const std::string kFile = (test::source_folder() / "runtime/kernels.cl").string();
 
 using Bytes = std::vector<std::byte>;
 
@@ -294,7 +293,7 @@ TEST_CASE("buffer: uploads are ordered with the compute queue") {
     const int n = 64;
     std::vector<int> first(n, 1), second(n, 2);
     const Buffer in(device, n * sizeof(int)), out(device, n * sizeof(int));
-    const Kernel kernel(device, {kFile, "slow_copy"});
+    const Kernel kernel(device, {test::kFile, "slow_copy"});
     const int steps = test::small_cases() ? 100 : 2000000;
     upload(in, 0, std::as_bytes(std::span(first)));
     launch(kernel, {.global = n}, {steps, BufferArgument{in, 0, 4}, BufferArgument{out, 0, 4}});
@@ -311,7 +310,7 @@ TEST_CASE("buffer: asynchronous uploads wait for kernels that read the previous 
     const Device device = test::fresh_device();
     const int n = 64, rounds = test::small_cases() ? 2 : 20;
     const int steps = test::small_cases() ? 100 : 300000;
-    const Kernel kernel(device, {kFile, "slow_copy"});
+    const Kernel kernel(device, {test::kFile, "slow_copy"});
     std::vector<Buffer> outputs;
     cl_mem first_memory = nullptr;
     for (int round = 0; round < rounds; ++round) {
@@ -340,7 +339,7 @@ TEST_CASE(
         const Device device = test::fresh_device();
         const int n = test::small_cases() ? 30 : 300, rounds = test::small_cases() ? 12 : 40;
         const int steps = test::small_cases() ? 10 : 3000000;
-        const Kernel kernel(device, {kFile, "slow_copy"});
+        const Kernel kernel(device, {test::kFile, "slow_copy"});
         const Buffer in(device, n * sizeof(int));
         std::vector<Buffer> outputs;
         for (int round = 0; round < rounds; ++round) outputs.emplace_back(device, n * sizeof(int));
@@ -372,7 +371,7 @@ TEST_CASE("queues: markers, waiting across queues, finishing") {
     CHECK_NOTHROW(Event().wait());
     CHECK_NOTHROW(compute.wait_for(Event()));
     const Buffer in(device, 256), out(device, 256);
-    const Kernel kernel(device, {kFile, "slow_copy"});
+    const Kernel kernel(device, {test::kFile, "slow_copy"});
     const Bytes zero(4);
     fill(in, 0, 256, zero);
     const int steps = test::small_cases() ? 100 : 2000000;

@@ -57,7 +57,7 @@ struct Foreign {
     }
 };
 
-std::vector<int> values_of(const Buffer& buffer) {
+std::vector<int> ints_of(const Buffer& buffer) {
     std::vector<int> values(buffer.size() / sizeof(int));
     read(buffer, 0, std::as_writable_bytes(std::span(values)));
     return values;
@@ -86,9 +86,9 @@ TEST_CASE("interop: the library's queue and memory in raw calls") {
     foreign.enqueue(interop::compute_queue(device), raw.memory, raw.offset / sizeof(int),
                     10);  // in-order queue: no wait between
     count_up(device, buffer, 2);
-    CHECK(values_of(buffer) == std::vector<int>(10, 8));
-    CHECK(values_of(before) == std::vector<int>(10, 0));
-    CHECK(values_of(after) == std::vector<int>(10, 0));
+    CHECK(ints_of(buffer) == std::vector<int>(10, 8));
+    CHECK(ints_of(before) == std::vector<int>(10, 0));
+    CHECK(ints_of(after) == std::vector<int>(10, 0));
     CHECK_THROWS_AS((void)interop::raw(Buffer()), ValueError);
 }
 
@@ -117,10 +117,10 @@ TEST_CASE("interop: external context, queue and memory") {
         CHECK(interop::raw(part).memory == memory);
         CHECK(interop::raw(part).offset == 64);
         count_up(device, part, 1000);
-        CHECK(values_of(part)[0] == 1016);
+        CHECK(ints_of(part)[0] == 1016);
         const Foreign foreign(context, id);
         foreign.enqueue(queue, memory, 0, 100);
-        CHECK(values_of(part)[9] == 1026);
+        CHECK(ints_of(part)[9] == 1026);
         CHECK(device.memory().in_use == 0);  // not part of the pool
     }
     // Wrapped handles keep the memory alive.
@@ -128,13 +128,13 @@ TEST_CASE("interop: external context, queue and memory") {
     clReleaseMemObject(memory);
     clReleaseCommandQueue(queue);
     clReleaseContext(context);
-    const auto contents = values_of(wrapped);
+    const auto contents = ints_of(wrapped);
     CHECK(contents[0] == 1);
     CHECK(contents[16] == 1017);
     CHECK(contents[26] == 27);
     const Buffer copied(device, 400);
     copy(wrapped, 0, copied, 0, 400);
-    CHECK(values_of(copied) == contents);
+    CHECK(ints_of(copied) == contents);
 }
 
 TEST_CASE("interop: wrong handles are refused") {

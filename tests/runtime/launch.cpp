@@ -14,6 +14,7 @@
 #include <tests/support/temp_folder.hpp>
 #include <tests/support/threads.hpp>
 #include <tests/support/values.hpp>
+#include <tests/runtime/test_kernels.hpp>
 
 #include "runtime/access.hpp"
 
@@ -21,8 +22,6 @@ using namespace declivity;
 using test::TempFolder;
 
 namespace {
-
-const std::string kFile = (test::source_folder() / "runtime/kernels.cl").string();
 
 template <class T>
 Buffer buffer_of(const Device& device, const std::vector<T>& values) {
@@ -72,7 +71,7 @@ TEST_CASE("launch: a user's kernel file with its own and the library's includes"
     const std::vector<float> in{1, 2, 3, 4, 5};
     const Buffer x = buffer_of(device, in), y = buffer_of(device, std::vector<float>(7, -1));
     const std::int64_t n = 4;
-    const Kernel kernel(device, {kFile, "scale", {{"ADDED", "0.5f"}}});
+    const Kernel kernel(device, {test::kFile, "scale", {{"ADDED", "0.5f"}}});
     CHECK(kernel.name() == "scale");
     CHECK(kernel.device() == device);
     CHECK(kernel.max_work_group() > 0);
@@ -85,7 +84,7 @@ TEST_CASE("launch: omitted sizes are 1, and an empty range launches nothing") {
     const Device device = test::device();
     const Buffer out = buffer_of(device, std::vector<int>(24, -1));
     const BufferArgument argument{out, 0, sizeof(int)};
-    const Kernel kernel(device, {kFile, "places"});
+    const Kernel kernel(device, {test::kFile, "places"});
     for (const Range& empty_range :
          {Range{.global = {0, 1, 1}}, Range{.global = {4, 0, 1}}, Range{.global = {4, 1, 0}, .local = {2}}}) {
         launch(kernel, empty_range, {argument});
@@ -104,7 +103,7 @@ TEST_CASE("launch: omitted sizes are 1, and an empty range launches nothing") {
 TEST_CASE("launch: local memory and structs as arguments") {
     const Device device = test::device();
     const Buffer out = buffer_of(device, std::vector<int>(12, 0));
-    launch(Kernel(device, {kFile, "group_sizes"}), {.global = 12, .local = 4},
+    launch(Kernel(device, {test::kFile, "group_sizes"}), {.global = 12, .local = 4},
            {LocalMemory{4 * sizeof(int)}, BufferArgument{out, 0, 4}});
     CHECK(values_of<int>(out) == std::vector<int>(12, 4));
 
@@ -113,17 +112,18 @@ TEST_CASE("launch: local memory and structs as arguments") {
         std::int32_t b[2];
     };
     const Buffer sum(device, 8);
-    launch(Kernel(device, {kFile, "add_pair"}), {}, {Pair{std::int64_t{1} << 40, {7, 2}}, BufferArgument{sum, 0, 8}});
+    launch(Kernel(device, {test::kFile, "add_pair"}), {},
+           {Pair{std::int64_t{1} << 40, {7, 2}}, BufferArgument{sum, 0, 8}});
     CHECK(values_of<std::int64_t>(sum).front() == (std::int64_t{1} << 40) + 5);
     const Pair pair{-3, {1, 1}};
-    launch(Kernel(device, {kFile, "add_pair"}), {}, {RawArgument{&pair, sizeof pair}, BufferArgument{sum, 0, 8}});
+    launch(Kernel(device, {test::kFile, "add_pair"}), {}, {RawArgument{&pair, sizeof pair}, BufferArgument{sum, 0, 8}});
     CHECK(values_of<std::int64_t>(sum).front() == -3);
 }
 
 TEST_CASE("launch: a kernel is compiled once per file and defines") {
     const Device device = test::device();
-    const Kernel a(device, {kFile, "scale"}), b(device, {kFile, "scale"}),
-        c(device, {kFile, "scale", {{"ADDED", "1.0f"}}});
+    const Kernel a(device, {test::kFile, "scale"}), b(device, {test::kFile, "scale"}),
+        c(device, {test::kFile, "scale", {{"ADDED", "1.0f"}}});
     CHECK(&state_of(a) == &state_of(b));
     CHECK(&state_of(a) != &state_of(c));
 }
@@ -152,7 +152,9 @@ TEST_CASE("launch: a build that fails shows file, device, status, defines and lo
 }
 
 TEST_CASE("launch: an unknown kernel function is named with the available ones") {
-    const std::string message = message_of<DeviceError>([] { Kernel(test::device(), {kFile, "no_such_kernel"}); });
+    const std::string message = message_of<DeviceError>([] {
+        Kernel(test::device(), {test::kFile, "no_such_kernel"});
+    });
     CAPTURE(message);
     CHECK(message.find("'no_such_kernel'") != std::string::npos);
     CHECK(message.find("kernels.cl") != std::string::npos);
@@ -222,7 +224,7 @@ TEST_CASE("launch: wrong arguments are refused, and the kernel works afterwards"
     const Device device = test::device();
     const Buffer x = buffer_of(device, std::vector<float>{1, 2}), y = buffer_of(device, std::vector<float>{0, 0});
     const BufferArgument in{x, 0, 4}, out{y, 0, 4};
-    const Kernel kernel(device, {kFile, "scale"});
+    const Kernel kernel(device, {test::kFile, "scale"});
     const std::int64_t n = 2;
     const auto launch_error = [&](std::vector<Argument> arguments) {
         return message_of<DeviceError>([&] { launch(kernel, {.global = 2}, arguments); });
@@ -261,7 +263,7 @@ TEST_CASE("launch: wrong work-group sizes are refused") {
     const Device device = test::device();
     const Buffer out(device, 64 * sizeof(int));
     const BufferArgument argument{out, 0, sizeof(int)};
-    const Kernel kernel(device, {kFile, "places"});
+    const Kernel kernel(device, {test::kFile, "places"});
     const std::size_t max_size = kernel.max_work_group();
     for (const Range& wrong :
          {Range{.global = {64}, .local = {7}}, Range{.global = {2 * max_size}, .local = {2 * max_size}},
@@ -279,7 +281,8 @@ TEST_CASE("launch: several threads share a kernel, each with its own arguments")
     const auto faults = test::run_in_threads(4, [&](int number) -> std::string {
         const Buffer counter = buffer_of(device, std::vector<int>(100, 0));
         for (int round = 0; round < rounds; ++round)
-            launch(Kernel(device, {kFile, "count_up"}), {.global = 100}, {BufferArgument{counter, 0, 4}, number + 1});
+            launch(Kernel(device, {test::kFile, "count_up"}), {.global = 100},
+                   {BufferArgument{counter, 0, 4}, number + 1});
         for (const int value : values_of<int>(counter))
             if (value != rounds * (number + 1)) return fmt::format("{} instead of {}", value, rounds * (number + 1));
         return "";

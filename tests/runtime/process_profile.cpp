@@ -16,21 +16,12 @@
 #include <tests/support/paths.hpp>
 #include <tests/support/temp_folder.hpp>
 #include <tests/support/trace.hpp>
+#include <tests/runtime/test_kernels.hpp>
 
 using namespace declivity;
 using namespace declivity::test;
 
 namespace {
-
-const std::string kFile = (source_folder() / "runtime/kernels.cl").string();
-
-void run_slow_kernel(const Device& device, int steps) {
-    const Buffer in(device, 64 * sizeof(int)), out(device, 64 * sizeof(int));
-    const std::byte zero[4]{};
-    fill(in, 0, in.size(), zero);
-    launch(Kernel(device, {kFile, "slow_copy"}), {.global = 64},
-           {steps, BufferArgument{in, 0, 4}, BufferArgument{out, 0, 4}});
-}
 
 std::size_t count_of(const std::string& text, const std::string& word) {
     std::size_t count = 0;

@@ -15,24 +15,15 @@
 #include <tests/support/paths.hpp>
 #include <tests/support/threads.hpp>
 #include <tests/support/values.hpp>
+#include <tests/runtime/test_kernels.hpp>
 
 using namespace declivity;
 
 namespace {
 
-const std::string kFile = (test::source_folder() / "runtime/kernels.cl").string();
-
 const Profiler::Row* row_of(const std::vector<Profiler::Row>& rows, const std::string& name) {
     const auto found = std::ranges::find(rows, name, &Profiler::Row::name);
     return found == rows.end() ? nullptr : &*found;
-}
-
-void run_slow_kernel(const Device& device, int steps) {
-    const Buffer in(device, 64 * sizeof(int)), out(device, 64 * sizeof(int));
-    const std::byte zero[4]{};
-    fill(in, 0, in.size(), zero);
-    launch(Kernel(device, {kFile, "slow_copy"}), {.global = 64},
-           {steps, BufferArgument{in, 0, 4}, BufferArgument{out, 0, 4}});
 }
 
 void count(const Device& device, int times) {
@@ -40,7 +31,7 @@ void count(const Device& device, int times) {
     const std::byte zero[4]{};
     fill(out, 0, out.size(), zero);
     for (int i = 0; i < times; ++i)
-        launch(Kernel(device, {kFile, "count_up"}), {.global = 64}, {BufferArgument{out, 0, 4}, 1});
+        launch(Kernel(device, {test::kFile, "count_up"}), {.global = 64}, {BufferArgument{out, 0, 4}, 1});
 }
 
 }  // namespace
@@ -51,7 +42,7 @@ TEST_CASE("profiler: counts launches and copies by name, the longest first") {
     const auto begin = std::chrono::steady_clock::now();
     Profiler profiler(device);
     count(device, 5);
-    run_slow_kernel(device, test::on_oclgrind() ? 10000 : 3000000);
+    test::run_slow_kernel(device, test::on_oclgrind() ? 10000 : 3000000);
     const Buffer buffer(device, 1000);
     std::vector<std::byte> bytes(1000);
     upload(buffer, 0, bytes);
@@ -88,7 +79,7 @@ TEST_CASE("profiler: the table has a row per kernel, and shares that add up to 1
     const Device device = test::device();
     Profiler profiler(device);
     count(device, 4);
-    run_slow_kernel(device, 1000);
+    test::run_slow_kernel(device, 1000);
     const std::string table = profiler.table();
     CAPTURE(table);
     CHECK(table.starts_with("kernel "));

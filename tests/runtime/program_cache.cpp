@@ -24,6 +24,7 @@
 #include <tests/support/paths.hpp>
 #include <tests/support/skip.hpp>
 #include <tests/support/temp_folder.hpp>
+#include <tests/runtime/test_kernels.hpp>
 
 using namespace declivity;
 using detail::BinarySource;
@@ -35,8 +36,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const std::string kFile = (test::source_folder() / "runtime/kernels.cl").string();
-
 /// Compiles and runs a kernel on a device that has not compiled anything yet; returns whether its results are correct.
 bool scales(const std::string& added = "0.25f") {
     const Device device = test::fresh_device();
@@ -46,7 +45,7 @@ bool scales(const std::string& added = "0.25f") {
     const Buffer x(device, 12), y(device, 12);
     upload(x, 0, std::as_bytes(std::span(in)));
     const std::int64_t n = 3;
-    launch(Kernel(device, {kFile, "scale", {{"ADDED", added}}}), {.global = 3},
+    launch(Kernel(device, {test::kFile, "scale", {{"ADDED", added}}}), {.global = 3},
            {n, BufferArgument{x, 0, 4}, BufferArgument{y, 0, 4}, 2.0f});
     read(y, 0, std::as_writable_bytes(std::span(out)));
     const float summand = std::stof(added);
@@ -63,7 +62,8 @@ Environment cache_at(const fs::path& folder) { return {"DECLIVITY_CACHE_DIR", fo
 
 /// The store used by the kernel of scales().
 BinaryStore store_of_scale(const Device& device, const std::string& added) {
-    return {device.info(), Defines({{"ADDED", added}}).text() + detail::kernel_source(kFile), detail::kBuildOptions};
+    return {device.info(), Defines({{"ADDED", added}}).text() + detail::kernel_source(test::kFile),
+            detail::kBuildOptions};
 }
 
 }  // namespace

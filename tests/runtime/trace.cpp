@@ -19,6 +19,7 @@
 #include <tests/support/temp_folder.hpp>
 #include <tests/support/threads.hpp>
 #include <tests/support/trace.hpp>
+#include <tests/runtime/test_kernels.hpp>
 
 #include "runtime/opencl/device_clock.hpp"
 #include "runtime/opencl/device_state.hpp"
@@ -27,8 +28,6 @@ using namespace declivity;
 using namespace declivity::test;
 
 namespace {
-
-const std::string kFile = (source_folder() / "runtime/kernels.cl").string();
 
 void count(const Buffer& out, int times) {
     for (int i = 0; i < times; ++i)

@@ -24,11 +24,6 @@ std::vector<std::string> lines(const std::string& text) {
     return out;
 }
 
-/// Environment of a process without drivers.
-std::string without_devices(const TempFolder& empty) {
-    return "-u OCL_ICD_FILENAMES -u DECLIVITY_DEVICE OCL_ICD_VENDORS='" + empty.path().string() + "'";
-}
-
 }  // namespace
 
 TEST_CASE("declivity: version and help") {

@@ -59,11 +59,6 @@ std::vector<Json> with_status(const Json& section, const std::string& status) {
 
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-/// Environment of a process without drivers.
-std::string without_devices(const TempFolder& empty) {
-    return "-u OCL_ICD_FILENAMES -u DECLIVITY_DEVICE OCL_ICD_VENDORS='" + empty.path().string() + "'";
-}
-
 }  // namespace
 
 TEST_CASE("declivity doctor: sections as text, and what to do") {

@@ -31,13 +31,13 @@ namespace {
 
 constexpr const char* kRecord = "declivity.checkpoint";
 
-struct Training {
+struct CheckpointTraining {
     nn::Sequential model;
     optim::Adam optimizer;
     Generator generator{3};
     train::Trainer trainer;
 
-    explicit Training(std::uint64_t seed, bool generators = true)
+    explicit CheckpointTraining(std::uint64_t seed, bool generators = true)
         : model((manual_seed(seed), nn::Linear(4, 3))),
           optimizer(model.parameters(), {.lr = 0.01}),
           trainer(model, optimizer, nn::CrossEntropyLoss(),
@@ -81,7 +81,7 @@ struct StopAt : train::Callback {
 };
 
 /// Stops in the middle of its second epoch.
-void train_some(Training& training) {
+void train_some(CheckpointTraining& training) {
     training.trainer.fit(points(20),
                          {.epochs = 2, .batch = 4, .callbacks = {std::make_shared<StopAt>(7)}, .quiet = true});
 }
@@ -100,11 +100,11 @@ void write(const std::filesystem::path& path, const std::string& bytes) {
 TEST_CASE("checkpoint file: a flipped bit is refused, wherever it is, and nothing has changed") {
     const test::TempFolder folder;
     const auto good = folder.path() / "good.safetensors", bad = folder.path() / "bad.safetensors";
-    Training training(1);
+    CheckpointTraining training(1);
     train_some(training);
     training.trainer.save(good);
     const std::string bytes = bytes_of(good);
-    Training other(2);
+    CheckpointTraining other(2);
     const auto before = other.state();
     std::size_t loaded = 0;
     for (std::size_t bit = 0; bit < bytes.size() * 8; bit += 13) {
@@ -133,11 +133,11 @@ TEST_CASE("checkpoint file: a flipped bit is refused, wherever it is, and nothin
 TEST_CASE("checkpoint file: each number and string is checked, and the error names the file") {
     const test::TempFolder folder;
     const auto good = folder.path() / "good.safetensors", bad = folder.path() / "bad.safetensors";
-    Training training(1);
+    CheckpointTraining training(1);
     train_some(training);
     training.trainer.save(good);
     const io::Safetensors content = io::read_safetensors(good);
-    Training other(2);
+    CheckpointTraining other(2);
     const auto before = other.state();
     const auto refused_text = [&](const std::string& text) {
         io::Safetensors changed = content;
@@ -217,9 +217,9 @@ TEST_CASE("checkpoint file: each number and string is checked, and the error nam
 TEST_CASE("checkpoint file: the previous version, without a checksum, loads and training continues") {
     const test::TempFolder folder;
     const auto file = folder.path() / "old.safetensors";
-    Training unbroken(1);
+    CheckpointTraining unbroken(1);
     unbroken.trainer.fit(points(20), {.epochs = 2, .batch = 4, .quiet = true});
-    Training interrupted(1);
+    CheckpointTraining interrupted(1);
     train_some(interrupted);
     interrupted.trainer.save(file);
     io::Safetensors content = io::read_safetensors(file);
@@ -230,7 +230,7 @@ TEST_CASE("checkpoint file: the previous version, without a checksum, loads and 
     const auto values = totals.as<float>();
     totals = io::HostArray::of({2}, std::vector<float>{values[0], values[1]});
     io::write_safetensors(file, content);
-    Training resumed(2);
+    CheckpointTraining resumed(2);
     resumed.trainer.load(file);
     resumed.trainer.fit(points(20), {.epochs = 2, .batch = 4, .quiet = true});
     const auto &got = resumed.trainer.progress().history[1], &expected = unbroken.trainer.progress().history[1];

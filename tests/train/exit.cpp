@@ -31,7 +31,7 @@ using namespace declivity;
 namespace {
 
 /// Some steps without a wait.
-void train() {
+void train_network() {
     nn::Linear model(8, 3);
     optim::SGD optimizer(model.parameters(), {.lr = 0.1});
     for (int i = 0; i < 3; ++i) {
@@ -151,29 +151,29 @@ TEST_CASE("exit: child process" * doctest::skip()) {
     alarm(300);  // a hang is a failure
     const std::string mode = variable("DECLIVITY_TEST_HOW");
     CHECK(mode != "");
-    if (mode == "main") train();
+    if (mode == "main") train_network();
     if (mode == "late") {
         static LateObject late_object;  // created after the device
         late_object.x = uniform({8});
         test::values(late_object.x);
-        train();
+        train_network();
     }
-    if (mode == "ended thread") std::thread(train).join();
+    if (mode == "ended thread") std::thread(train_network).join();
     if (mode == "living thread") {
         static std::atomic<bool> ready{false};
         std::thread([] {
-            train();
+            train_network();
             ready = true;
             for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
         }).detach();
         while (!ready) std::this_thread::yield();
     }
     if (mode == "exit in another thread") {
-        train();
+        train_network();
         std::thread([] { std::exit(0); }).join();
     }
     if (mode == "exit in a callback") {
-        train();
+        train_network();
         exit_in_callback(interop::compute_queue(default_device()));
     }
     if (mode == "exit in a callback, without the library") {

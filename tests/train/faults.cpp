@@ -54,9 +54,9 @@ class DefaultDevice {
 };
 
 /// A small network in the middle of its training.
-class Training {
+class FaultyTraining {
   public:
-    explicit Training(const Device& device)
+    explicit FaultyTraining(const Device& device)
         : default_(device),
           device_(device),
           model_(nn::Conv2d(1, 4, 3), nn::BatchNorm(4), nn::ReLU(), nn::MaxPool2d(2), nn::Conv2d(4, 6, 3), nn::ReLU(),
@@ -152,7 +152,7 @@ struct Step {
     bool operator==(const Step&) const = default;
 };
 
-Step fault_free_step(Training& training) {
+Step fault_free_step(FaultyTraining& training) {
     training.restore();
     Step done;
     done.loss = training.step();
@@ -161,7 +161,7 @@ Step fault_free_step(Training& training) {
 }
 
 /// The outcome of an attempt with one failed call; "" if all is as expected.
-std::string attempt(Training& training, long number, const Step& expected, std::map<std::string, int>& failures) {
+std::string attempt(FaultyTraining& training, long number, const Step& expected, std::map<std::string, int>& failures) {
     std::optional<Step> done;
     std::string message, function;
     int code = 0;
@@ -213,7 +213,7 @@ struct Metrics {
     OpenClHandles handles;
 };
 
-Metrics metrics(const Training& training) {
+Metrics metrics(const FaultyTraining& training) {
     training.device().synchronize();
     return {training.device().memory().in_use, test::opencl_handles()};
 }
@@ -226,7 +226,7 @@ std::string without_few_events(OpenClHandles handles, const OpenClHandles& expec
 }
 
 /// Fails each call of a step separately, in one continued training.
-void refuse_each(Training& training) {
+void refuse_each(FaultyTraining& training) {
     const Step expected = fault_free_step(training);
     REQUIRE(fault_free_step(training) == expected);
     training.restore();
@@ -263,12 +263,12 @@ void refuse_each(Training& training) {
 }  // namespace
 
 TEST_CASE("faults: each call of a repeated step") {
-    Training training(test::device());
+    FaultyTraining training(test::device());
     refuse_each(training);
 }
 
 TEST_CASE("faults: each call of a profiled step") {
-    Training training(test::device());
+    FaultyTraining training(test::device());
     Profiler profiler(test::device());
     training.at_end = [&] { (void)profiler.rows(); };
     refuse_each(training);
@@ -277,25 +277,25 @@ TEST_CASE("faults: each call of a profiled step") {
 
 TEST_CASE("faults: each call of a step with an asynchronous upload through pinned memory") {
     const test::Environment pinned("DECLIVITY_STAGING", "pinned");
-    Training training(test::fresh_device());
+    FaultyTraining training(test::fresh_device());
     training.send_ahead = true;
     refuse_each(training);
 }
 
 TEST_CASE("faults: each call of a replayed step") {
-    Training training(test::device());
+    FaultyTraining training(test::device());
     training.replay = true;
     refuse_each(training);
 }
 
 TEST_CASE("faults: each call of a replayed step with an asynchronous upload") {
-    Training training(test::device());
+    FaultyTraining training(test::device());
     training.replay = training.send_ahead = true;
     refuse_each(training);
 }
 
 TEST_CASE("faults: each call of a replayed and profiled step") {
-    Training training(test::device());
+    FaultyTraining training(test::device());
     Profiler profiler(test::device());
     training.replay = true;
     training.at_end = [&] { (void)profiler.rows(); };
@@ -303,21 +303,21 @@ TEST_CASE("faults: each call of a replayed and profiled step") {
 }
 
 TEST_CASE("faults: each call of a step during capture") {
-    Training training(test::fresh_device());
+    FaultyTraining training(test::fresh_device());
     training.recapture = true;
     refuse_each(training);
 }
 
 TEST_CASE("faults: each call of a step with separate memory per tensor") {
     const test::Environment exact("DECLIVITY_POOL", "exact");
-    Training training(test::fresh_device());
+    FaultyTraining training(test::fresh_device());
     training.send_ahead = true;
     refuse_each(training);
 }
 
 TEST_CASE("faults: each call of a step with CLBlast products") {
     const test::Environment strategy_variable("DECLIVITY_MATMUL", "clblast");
-    Training training(test::device());
+    FaultyTraining training(test::device());
     refuse_each(training);
 }
 
@@ -329,7 +329,7 @@ TEST_CASE("faults: each call of the first step on a device") {
     (void)test::device();  // whose context remains
     const auto run = [&](long number, const Step* expected, std::map<std::string, int>& failures) {
         const OpenClHandles before = test::opencl_handles();
-        Training training(new_training());
+        FaultyTraining training(new_training());
         training.send_ahead = true;
         training.restore();
         if (expected != nullptr) CHECK(attempt(training, number, *expected, failures) == "");
@@ -343,7 +343,7 @@ TEST_CASE("faults: each call of the first step on a device") {
     const auto [expected, in_use, handles] = run(-1, nullptr, failures);
     std::vector<std::string> calls;
     {
-        Training training(new_training());
+        FaultyTraining training(new_training());
         training.send_ahead = true;
         training.restore();
         const OpenClFault count;

@@ -27,7 +27,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-data::InMemoryDataset points(std::int64_t count) {
+data::InMemoryDataset line_points(std::int64_t count) {
     data::Random random(1, 0, 0, data::Purpose::user);
     std::vector<float> values;
     std::vector<std::int64_t> labels;
@@ -38,12 +38,12 @@ data::InMemoryDataset points(std::int64_t count) {
     return {{5}, std::move(values), std::move(labels), 2};
 }
 
-struct Setup {
+struct DiskSetup {
     nn::Sequential model;
     optim::Adam optimizer;
     train::Trainer trainer;
 
-    Setup()
+    DiskSetup()
         : model((manual_seed(3), nn::Sequential(nn::Linear(5, 16), nn::ReLU(), nn::Dropout(0.3), nn::Linear(16, 2)))),
           optimizer(model.parameters(), {.lr = 1e-2}),
           trainer(model, optimizer) {}
@@ -51,7 +51,7 @@ struct Setup {
     void fit(std::int64_t epochs, std::shared_ptr<train::Callback> callback = nullptr) {
         train::FitOptions options{.epochs = epochs, .batch = 16, .seed = 7, .quiet = true};
         if (callback) options.callbacks.push_back(std::move(callback));
-        trainer.fit(points(64), options);
+        trainer.fit(line_points(64), options);
     }
 };
 
@@ -91,7 +91,7 @@ TEST_CASE("full disk: child process" * doctest::skip()) {
     const fs::path path = folder / "last.safetensors", unbroken = folder / "unbroken", resumed = folder / "resumed";
     {
         // Also compiles everything needed, so that only the tested code meets the limit.
-        Setup complete;
+        DiskSetup complete;
         complete.fit(3);
         complete.trainer.save(unbroken);
     }
@@ -100,7 +100,7 @@ TEST_CASE("full disk: child process" * doctest::skip()) {
               static_cast<std::ptrdiff_t>(files));
     };
 
-    Setup setup;
+    DiskSetup setup;
     setup.fit(1, std::make_shared<train::Checkpoint>(train::CheckpointOptions{.last = path}));
     const test::Bytes old = test::get_file(path);
     const auto size = fs::file_size(path);
@@ -128,7 +128,7 @@ TEST_CASE("full disk: child process" * doctest::skip()) {
         CHECK(test::get_file(path) == old);
         check_files(2);
         // ... another can continue from the old one, ...
-        Setup other;
+        DiskSetup other;
         other.trainer.load(path);
         CHECK(other.trainer.progress().epoch == 1);
         // ... and so do the other files of a training.
@@ -142,12 +142,12 @@ TEST_CASE("full disk: child process" * doctest::skip()) {
     }
     // With room again, both ways to the end give the same numbers: continuing with the failed trainer, or from the
     // checkpoint.
-    Setup from_old;
+    DiskSetup from_old;
     from_old.trainer.load(path);
     from_old.fit(3);
     from_old.trainer.save(resumed);
     CHECK(io::read_safetensors(resumed).arrays == io::read_safetensors(unbroken).arrays);
-    Setup again;
+    DiskSetup again;
     again.fit(1);
     {
         const FullAfter full(size / 2);

@@ -19,13 +19,14 @@
 #include <doctest/doctest.h>
 
 #include <tests/support/values.hpp>
+#include <tests/train/training.hpp>
 #include "tests/support/temp_folder.hpp"
 
 using namespace declivity;
 
 namespace {
 
-data::TensorDataset points(std::int64_t count) {
+data::TensorDataset random_points(std::int64_t count) {
     data::Random random(1, 0, 0, data::Purpose::user);
     std::vector<float> x;
     std::vector<std::int64_t> z;
@@ -36,24 +37,14 @@ data::TensorDataset points(std::int64_t count) {
     return data::TensorDataset({{"x", io::HostArray::of({count, 4}, x)}, {"z", io::HostArray::of({count}, z)}});
 }
 
-struct StopAt : train::Callback {
-    std::int64_t step;
-    std::function<void(train::Trainer&)> action;
-    StopAt(std::int64_t at_step, std::function<void(train::Trainer&)> callback)
-        : step(at_step), action(std::move(callback)) {}
-    void after_step(train::Trainer& trainer) override {
-        if (trainer.progress().step == step) action(trainer), trainer.stop();
-    }
-};
-
 /// Dropout uses one generator, noise on the outputs another, in a user-defined step or in the model of a trainer.
-struct Training {
+struct GeneratorTraining {
     Generator masks{3}, noise{4};
     nn::Sequential model;
     optim::Adam optimizer;
     std::unique_ptr<train::Trainer> trainer;
 
-    explicit Training(bool own_step)
+    explicit GeneratorTraining(bool own_step)
         : model((manual_seed(2),
                  nn::Sequential(nn::Linear(4, 9), nn::ReLU(), nn::Dropout(0.5, masks), nn::Linear(9, 2)))),
           optimizer(model.parameters(), {.lr = 0.01}) {
@@ -89,19 +80,20 @@ struct Training {
 }  // namespace
 
 TEST_CASE("checkpoints: user-created generators continue at their position, in the middle of an epoch") {
-    const auto set = points(50);
+    const auto set = random_points(50);
     for (const bool own_step : {false, true})
         for (const bool record : {false, true}) {
             CAPTURE(own_step);
             CAPTURE(record);
             train::FitOptions options{.epochs = 3, .batch = 8, .quiet = true, .capture = record};
-            Training unbroken(own_step);
+            GeneratorTraining unbroken(own_step);
             unbroken.trainer->fit(set, options);
             const test::TempFolder folder;
             const auto file = folder / "c";
-            Training first(own_step), second(own_step);
+            GeneratorTraining first(own_step), second(own_step);
             auto until = options;
-            until.callbacks.push_back(std::make_shared<StopAt>(10, [&](train::Trainer& t) { t.save(file); }));
+            until.callbacks.push_back(
+                std::make_shared<test::CallAt>(10, [&](train::Trainer& t) { t.save(file), t.stop(); }));
             CHECK_FALSE(first.trainer->fit(set, until));
             (void)randn({100}, {}, second.noise);
             second.masks.manual_seed(99);
@@ -114,7 +106,7 @@ TEST_CASE("checkpoints: user-created generators continue at their position, in t
 
 TEST_CASE("checkpoints: a mismatch in any part changes nothing") {
     const test::TempFolder folder;
-    const auto set = points(20);
+    const auto set = random_points(20);
     nn::Linear first(4, 2), second(4, 2), wider(4, 3);
     optim::SGD optimizer(first.parameters(), {.momentum = 0.9});
     const Generator generator(5);

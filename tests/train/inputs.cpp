@@ -22,6 +22,7 @@
 #include <doctest/doctest.h>
 
 #include <tests/support/values.hpp>
+#include <tests/train/training.hpp>
 #include "tests/support/temp_folder.hpp"
 
 using namespace declivity;
@@ -58,19 +59,12 @@ struct Joined : nn::Callable<Tensor(Tensor, Tensor, Tensor)> {
     [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(Joined); }
 };
 
-std::vector<double> weights(const nn::Module& model) {
-    std::vector<double> all;
-    for (const auto& [name, tensor] : model.state_dict())
-        for (const double value : test::values(tensor)) all.push_back(value);
-    return all;
-}
-
-struct Training {
+struct InputTraining {
     Joined model;
     optim::Adam optimizer;
     train::Trainer trainer;
 
-    explicit Training(std::uint64_t seed, train::ModelOptions options = {})
+    explicit InputTraining(std::uint64_t seed, train::ModelOptions options = {})
         : model((manual_seed(seed), Joined())),
           optimizer(model.parameters(), {.lr = 0.02}),
           trainer(model, optimizer, nn::MSELoss(), with_metric(std::move(options))) {}
@@ -80,7 +74,7 @@ struct Training {
     }
     /// Weights, and the metrics that do not depend on time.
     [[nodiscard]] std::vector<double> all() const {
-        std::vector<double> all = weights(model);
+        std::vector<double> all = test::weights(model);
         for (const train::EpochMetrics& epoch : trainer.progress().history)
             for (const auto& [name, value] : epoch)
                 if (name.ends_with("loss") || name.ends_with("error")) all.push_back(value);
@@ -88,19 +82,9 @@ struct Training {
     }
 };
 
-train::FitOptions quiet_options(std::int64_t epochs, std::vector<std::shared_ptr<train::Callback>> callbacks = {}) {
+train::FitOptions input_options(std::int64_t epochs, std::vector<std::shared_ptr<train::Callback>> callbacks = {}) {
     return {.epochs = epochs, .batch = 8, .seed = 3, .callbacks = std::move(callbacks), .quiet = true};
 }
-
-struct At : train::Callback {
-    std::int64_t step;
-    std::function<void(train::Trainer&)> action;
-    At(std::int64_t at_step, std::function<void(train::Trainer&)> callback)
-        : step(at_step), action(std::move(callback)) {}
-    void after_step(train::Trainer& trainer) override {
-        if (trainer.progress().step == step) action(trainer);
-    }
-};
 
 /// Sequences of numbers and, after the label, their lengths, which padding adds.
 data::FunctionDataset sequences(std::int64_t count, std::uint64_t seed) {
@@ -135,8 +119,8 @@ struct Pooled : nn::Callable<Tensor(Tensor, Tensor)> {
 
 TEST_CASE("several inputs: the first fields of a batch, followed by the target") {
     const auto set = triples(203, 1), test_set = triples(61, 2);
-    Training training(4);
-    CHECK(training.trainer.fit(set, {{"unseen", test_set}}, quiet_options(30)));
+    InputTraining training(4);
+    CHECK(training.trainer.fit(set, {{"unseen", test_set}}, input_options(30)));
     CHECK(training.trainer.replays().refused.empty());
     CHECK(training.trainer.replays().replayed > 600);
     const auto& history = training.trainer.progress().history;
@@ -162,10 +146,10 @@ TEST_CASE("several inputs: the first fields of a batch, followed by the target")
 
 TEST_CASE("several inputs: fields by name, in the order of the arguments") {
     const auto set = triples(83, 1);
-    Training by_position(4);
-    by_position.trainer.fit(set, quiet_options(2));
-    Training by_name(4, {.inputs = {"a", "b", "scale"}, .target = "y"});
-    by_name.trainer.fit(set, quiet_options(2));
+    InputTraining by_position(4);
+    by_position.trainer.fit(set, input_options(2));
+    InputTraining by_name(4, {.inputs = {"a", "b", "scale"}, .target = "y"});
+    by_name.trainer.fit(set, input_options(2));
     CHECK(by_position.all() == by_name.all());
 
     // The same fields in another order: found by name.
@@ -178,21 +162,21 @@ TEST_CASE("several inputs: fields by name, in the order of the arguments") {
                                               const data::Example item = set.example(index);
                                               return std::vector{item["y"], item["scale"], item["b"], item["a"]};
                                           });
-    Training on_reordered(4, {.inputs = {"a", "b", "scale"}, .target = "y"});
-    on_reordered.trainer.fit(reordered, quiet_options(2));
+    InputTraining on_reordered(4, {.inputs = {"a", "b", "scale"}, .target = "y"});
+    on_reordered.trainer.fit(reordered, input_options(2));
     CHECK(on_reordered.all() == by_position.all());
     // Without a target name, it is the first field that is not an input.
-    Training first_left(4, {.inputs = {"a", "b", "scale"}});
-    first_left.trainer.fit(reordered, quiet_options(2));
+    InputTraining first_left(4, {.inputs = {"a", "b", "scale"}});
+    first_left.trainer.fit(reordered, input_options(2));
     CHECK(first_left.all() == by_position.all());
 
     // Unnamed inputs are undefined tensors; captured as well.
-    Training two_inputs(4, {.inputs = {"a", "b"}, .target = "y"});
-    two_inputs.trainer.fit(set, quiet_options(3));
+    InputTraining two_inputs(4, {.inputs = {"a", "b"}, .target = "y"});
+    two_inputs.trainer.fit(set, input_options(3));
     CHECK(two_inputs.trainer.replays().replayed > 20);
-    auto options = quiet_options(3);
+    auto options = input_options(3);
     options.capture = false;
-    Training plain(4, {.inputs = {"a", "b"}, .target = "y"});
+    InputTraining plain(4, {.inputs = {"a", "b"}, .target = "y"});
     plain.trainer.fit(set, options);
     CHECK(two_inputs.all() == plain.all());
     CHECK(two_inputs.all() != by_position.all());
@@ -201,8 +185,8 @@ TEST_CASE("several inputs: fields by name, in the order of the arguments") {
 TEST_CASE("several inputs: captured steps match eager ones bit for bit") {
     const auto set = triples(8 * 12 + 5, 1), test_set = triples(30, 2);
     const auto run = [&](std::optional<bool> record) {
-        Training training(5);
-        auto options = quiet_options(3);
+        InputTraining training(5);
+        auto options = input_options(3);
         options.capture = record;
         training.trainer.fit(set, test_set, options);
         CHECK((training.trainer.replays().replayed > 0) == !record.has_value());
@@ -215,22 +199,22 @@ TEST_CASE("several inputs: a training resumed in the middle of an epoch equals a
     const auto set = triples(83, 1), test_set = triples(30, 2);
     const test::TempFolder folder;
     const auto file = folder.path() / "checkpoint.safetensors";
-    Training unbroken(5);
-    unbroken.trainer.fit(set, test_set, quiet_options(3));
+    InputTraining unbroken(5);
+    unbroken.trainer.fit(set, test_set, input_options(3));
     for (const std::int64_t stop_at : {1, 11, 16, 32}) {
         CAPTURE(stop_at);
         {
-            Training broken(5);
+            InputTraining broken(5);
             broken.trainer.fit(set, test_set,
-                               quiet_options(3, {std::make_shared<At>(stop_at, [&](train::Trainer& trainer) {
+                               input_options(3, {std::make_shared<test::CallAt>(stop_at, [&](train::Trainer& trainer) {
                                                  trainer.save(file);
                                                  trainer.stop();
                                              })}));
         }
-        Training resumed(99);  // everything must come from the file
+        InputTraining resumed(99);  // everything must come from the file
         resumed.trainer.load(file);
         CHECK(resumed.trainer.progress().step == stop_at);
-        resumed.trainer.fit(set, test_set, quiet_options(3));
+        resumed.trainer.fit(set, test_set, input_options(3));
         CHECK(resumed.all() == unbroken.all());
     }
 }
@@ -239,29 +223,30 @@ TEST_CASE("several inputs: padded sequences with lengths, validated and resumed 
     const auto set = sequences(90, 1), test_set = sequences(40, 2);
     const test::TempFolder folder;
     const auto file = folder.path() / "checkpoint.safetensors";
-    struct Setup {
+    struct InputSetup {
         Pooled model;
         optim::Adam optimizer;
         train::Trainer trainer;
-        explicit Setup(std::uint64_t seed)
+        explicit InputSetup(std::uint64_t seed)
             : model((manual_seed(seed), Pooled())),
               optimizer(model.parameters(), {.lr = 0.05}),
               trainer(model, optimizer, {.inputs = {"numbers", "numbers_length"}}) {}
     };
     const auto options = [](std::vector<std::shared_ptr<train::Callback>> callbacks, double padding) {
-        auto all = quiet_options(6, std::move(callbacks));
+        auto all = input_options(6, std::move(callbacks));
         all.collate = data::pad({.values = {{"numbers", padding}}});
         return all;
     };
-    Setup unbroken(5), other_padding(5), resumed(99);
-    unbroken.trainer.fit(set, test_set,
-                         options({std::make_shared<At>(17, [&](train::Trainer& trainer) { trainer.save(file); })}, 0));
+    InputSetup unbroken(5), other_padding(5), resumed(99);
+    unbroken.trainer.fit(
+        set, test_set,
+        options({std::make_shared<test::CallAt>(17, [&](train::Trainer& trainer) { trainer.save(file); })}, 0));
     CHECK(unbroken.trainer.progress().history.back()["test_accuracy"] > 0.9);
     resumed.trainer.load(file);
     resumed.trainer.fit(set, test_set, options({}, 0));
-    CHECK(weights(resumed.model) == weights(unbroken.model));
+    CHECK(test::weights(resumed.model) == test::weights(unbroken.model));
     other_padding.trainer.fit(set, test_set, options({}, 1e3));  // elements beyond an example's length are ignored
-    CHECK(weights(other_padding.model) == weights(unbroken.model));
+    CHECK(test::weights(other_padding.model) == test::weights(unbroken.model));
     const auto by_collate = data::pad({.values = {{"numbers", 0}}});
     CHECK(unbroken.trainer.evaluate(test_set, {.batch = 40, .collate = by_collate})["accuracy"] ==
           unbroken.trainer.progress().history.back()["test_accuracy"]);
@@ -270,22 +255,22 @@ TEST_CASE("several inputs: padded sequences with lengths, validated and resumed 
 TEST_CASE("several inputs: error messages") {
     const auto set = triples(20, 1);
     CHECK_THROWS_WITH_AS(
-        Training(1, {.inputs = {"a", "b", "scale", "y"}}),
+        InputTraining(1, {.inputs = {"a", "b", "scale", "y"}}),
         "Trainer: expected at most 3 inputs, as many as the model takes, got [\"a\", \"b\", \"scale\", "
         "\"y\"]",
         ValueError);
-    Training misspelt(1, {.inputs = {"a", "bb"}});
-    CHECK_THROWS_WITH_AS(misspelt.trainer.fit(set, quiet_options(1)), doctest::Contains("got 'bb'"), ValueError);
-    Training no_target(1, {.target = "z"});
-    CHECK_THROWS_WITH_AS(no_target.trainer.fit(set, quiet_options(1)), doctest::Contains("got 'z'"), ValueError);
+    InputTraining misspelt(1, {.inputs = {"a", "bb"}});
+    CHECK_THROWS_WITH_AS(misspelt.trainer.fit(set, input_options(1)), doctest::Contains("got 'bb'"), ValueError);
+    InputTraining no_target(1, {.target = "z"});
+    CHECK_THROWS_WITH_AS(no_target.trainer.fit(set, input_options(1)), doctest::Contains("got 'z'"), ValueError);
 
     const data::FunctionDataset two_fields(20, {{.name = "a", .shape = Shape{3}}, {.name = "y", .shape = Shape{1}}},
                                            [&](std::int64_t index) {
                                                const data::Example item = set.example(index);
                                                return std::vector{item["a"], item["y"]};
                                            });
-    Training by_position(1);
-    CHECK_THROWS_WITH_AS(by_position.trainer.fit(two_fields, quiet_options(1)),
+    InputTraining by_position(1);
+    CHECK_THROWS_WITH_AS(by_position.trainer.fit(two_fields, input_options(1)),
                          "Trainer: expected a batch with the 3 inputs of the model, got [\"a\", \"y\"] "
                          "(ModelOptions::inputs names them)",
                          ValueError);
@@ -296,7 +281,7 @@ TEST_CASE("several inputs: error messages") {
             return std::vector{item["a"], item["b"], item["y"]};
         });
     CHECK_THROWS_WITH_AS(
-        by_position.trainer.fit(three_fields, quiet_options(1)),
+        by_position.trainer.fit(three_fields, input_options(1)),
         "Trainer: expected a target in addition to the inputs of the model, which takes 3, got a batch of [\"a\", "
         "\"b\", \"y\"] (ModelOptions names inputs and target)",
         ValueError);

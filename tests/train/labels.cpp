@@ -42,11 +42,11 @@ std::vector<std::int64_t> repeated_labels(std::int64_t count) {
     return out;
 }
 
-struct Setup {
+struct LabelSetup {
     nn::Sequential model;
     optim::SGD optimizer;
     train::Trainer trainer;
-    explicit Setup(std::int64_t outputs, train::Loss loss = {})
+    explicit LabelSetup(std::int64_t outputs, train::Loss loss = {})
         : model((manual_seed(1), nn::Sequential(nn::Linear(4, outputs)))),
           optimizer(model.parameters(), {.lr = 0.1}),
           trainer(model, optimizer, std::move(loss)) {}
@@ -64,14 +64,14 @@ TEST_CASE("labels: fit names a label out of range, with its step, and the parame
              {std::int64_t{3}, std::int64_t{-1}, std::int64_t{-100000}, std::int64_t{1} << 40}) {
             auto labels = repeated_labels(40);
             labels[26] = wrong;  // of the seventh batch
-            Setup setup(3);
+            LabelSetup setup(3);
             CHECK_THROWS_WITH_AS(
                 setup.trainer.fit(Labelled(labels), options(record)),
                 ("Trainer: expected labels in [0, 3), as many as the model has outputs, got label " +
                  std::to_string(wrong) + " at step 7 (epoch 1, batch 6). The parameters are those from before the step")
                     .c_str(),
                 ValueError);
-            Setup good(3);
+            LabelSetup good(3);
             good.trainer.fit(Labelled(repeated_labels(24)),
                              {.epochs = 1, .batch = 4, .shuffle = false, .quiet = true, .capture = record});
             CHECK(test::values(setup.model.parameters()[0]) == test::values(good.model.parameters()[0]));
@@ -79,7 +79,7 @@ TEST_CASE("labels: fit names a label out of range, with its step, and the parame
 }
 
 TEST_CASE("labels: fit and evaluate with fewer outputs than classes") {
-    Setup setup(2);
+    LabelSetup setup(2);
     CHECK_THROWS_WITH_AS(setup.trainer.fit(Labelled(repeated_labels(40)), options(true)),
                          "Trainer: expected labels in [0, 2), as many as the model has outputs, got label 2 at step 1 "
                          "(epoch 1, batch 0). The parameters are those "
@@ -95,7 +95,7 @@ TEST_CASE("labels: evaluate names a label out of range") {
     auto labels = repeated_labels(40);
     labels[30] = 7;
     labels[35] = 9;
-    Setup setup(3);
+    LabelSetup setup(3);
     CHECK_THROWS_WITH_AS(
         (void)setup.trainer.evaluate(Labelled(labels), {.batch = 8}),
         "Trainer::evaluate: expected labels in [0, 3), as many as the model has outputs, got label 7 in batch 3",
@@ -110,13 +110,13 @@ TEST_CASE("labels: ignored labels are not reported, and a wrong one after them i
     auto labels = repeated_labels(40);
     labels[1] = labels[9] = 255;
     {
-        Setup setup(3, loss);
+        LabelSetup setup(3, loss);
         CHECK_NOTHROW(setup.trainer.fit(Labelled(labels), options(true)));
         CHECK(std::isfinite(setup.trainer.evaluate(Labelled(labels))["loss"]));
     }
     labels[10] = 3;  // after the ignored label of its batch
     {
-        Setup setup(3, loss);
+        LabelSetup setup(3, loss);
         CHECK_THROWS_WITH_AS(setup.trainer.fit(Labelled(labels), options(true)),
                              doctest::Contains("got label 3 at step 3 (epoch 1, batch 2)"), ValueError);
         CHECK_THROWS_WITH_AS((void)setup.trainer.evaluate(Labelled(labels), {.batch = 4}),
@@ -124,12 +124,12 @@ TEST_CASE("labels: ignored labels are not reported, and a wrong one after them i
     }
     // A loss that is non-finite for another reason, with ignored labels.
     {
-        Setup setup(
+        LabelSetup setup(
             3, [&](const Tensor& output, const Tensor& targets) { return loss(output, targets) + log(full({}, -1)); });
         CHECK_THROWS_AS(setup.trainer.fit(Labelled(repeated_labels(40)), options(true)), train::NonFiniteLoss);
     }
     {
-        Setup setup(3, loss);
+        LabelSetup setup(3, loss);
         const Labelled large(
             labels =
                 [] {
@@ -144,7 +144,7 @@ TEST_CASE("labels: ignored labels are not reported, and a wrong one after them i
     }
     // All ignored: the mean of zero labels has weight 0.
     {
-        Setup setup(3, loss);
+        LabelSetup setup(3, loss);
         CHECK(setup.trainer.fit(Labelled(std::vector<std::int64_t>(8, 255)), options(true)));
     }
 }
@@ -152,7 +152,7 @@ TEST_CASE("labels: ignored labels are not reported, and a wrong one after them i
 TEST_CASE("labels: a loss that diverged before a wrong label is reported as diverged") {
     auto labels = repeated_labels(40);
     labels[38] = 3;
-    Setup setup(3);
+    LabelSetup setup(3);
     auto all = options(true);
     all.batch = 4;
     struct Poison : train::Callback {

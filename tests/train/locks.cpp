@@ -49,9 +49,9 @@ Floats never_seen(Floats x, int number) {
 }
 
 /// A network and its optimizer; each step uses random numbers, all kinds of lazy values, and accumulated gradients.
-class Training {
+class LockedTraining {
   public:
-    explicit Training(const Device& device)
+    explicit LockedTraining(const Device& device)
         : on_(device),
           model_(nn::Linear(12, 16, {.device = device}), nn::ReLU(), nn::Dropout(0.2),
                  nn::Linear(16, 4, {.device = device})),
@@ -136,7 +136,7 @@ class UserEvent {
 TEST_CASE("locks: while a kernel compiles, other threads run steps on the same device and on another") {
     if (test::small_cases()) return;  // one thread only
     const Device one = test::device(), two = test::fresh_device();
-    Training first(one), second(two);
+    LockedTraining first(one), second(two);
     first.step(), second.step();
     CHECK(passes(one, [&] { first.step(); }));
     const std::uint64_t before = launch_lock(two).contended();
@@ -282,7 +282,7 @@ TEST_CASE("locks: threads that share values and release the lock at every launch
 TEST_CASE("locks: a trace shows a device running steps while a thread of another compiles") {
     if (test::small_cases()) return;
     const Device one = test::device(), two = test::fresh_device();
-    Training first(one), second(two);
+    LockedTraining first(one), second(two);
     first.step(), second.step();
     Profiler profiler(two);
     {
@@ -318,7 +318,7 @@ TEST_CASE("locks: a trace shows a device running steps while a thread of another
 TEST_CASE("locks: a reader that waits for the device blocks no launches") {
     if (test::small_cases()) return;
     const Device device = test::device(), other = test::fresh_device();
-    Training on_device(device), on_other(other);
+    LockedTraining on_device(device), on_other(other);
     on_device.step(), on_other.step();
     const Tensor x = test::random_tensor({300, 100}, 1).to(device);
     UserEvent event(device);

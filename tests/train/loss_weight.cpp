@@ -68,8 +68,8 @@ struct Model {
         : network((manual_seed(11), nn::Linear(5, outputs))), optimizer(network.parameters(), {.lr = lr}) {}
 };
 
-train::FitOptions quiet_options(std::int64_t batch, std::int64_t accumulate = 1, bool record = true,
-                                std::int64_t epochs = 1) {
+train::FitOptions weighted_options(std::int64_t batch, std::int64_t accumulate = 1, bool record = true,
+                                   std::int64_t epochs = 1) {
     return {
         .epochs = epochs, .batch = batch, .shuffle = false, .accumulate = accumulate, .quiet = true, .capture = record};
 }
@@ -89,13 +89,13 @@ void check(const std::string& name, const train::BatchLoss& loss, std::int64_t o
     for (const bool record : {false, true}) {
         Model still(outputs, 0);
         train::Trainer trainer(still.network, still.optimizer, loss);
-        trainer.fit(set, quiet_options(4, 1, record, 4));
+        trainer.fit(set, weighted_options(4, 1, record, 4));
         for (const auto& epoch : trainer.progress().history)
             CHECK(epoch["train_loss"] == doctest::Approx(full_batch).epsilon(1e-5));
         CHECK((trainer.replays().replayed > 0) == record);
         Model single(outputs), several(outputs);
-        train::Trainer(single.network, single.optimizer, loss).fit(set, quiet_options(kCount, 1, record));
-        train::Trainer(several.network, several.optimizer, loss).fit(set, quiet_options(4, 6, record));
+        train::Trainer(single.network, single.optimizer, loss).fit(set, weighted_options(kCount, 1, record));
+        train::Trainer(several.network, several.optimizer, loss).fit(set, weighted_options(4, 6, record));
         const auto expected = test::values(single.network.parameters()[0]),
                    got = test::values(several.network.parameters()[0]);
         for (std::size_t i = 0; i < expected.size(); ++i) CHECK(got[i] == doctest::Approx(expected[i]).epsilon(1e-4));
@@ -222,7 +222,7 @@ TEST_CASE("loss weight: metrics reported by user-defined steps are weighted like
                                    step.report("own", {sum(field_loss["y"] * field_loss["weight"]) / counted, counted});
                                    step.report("twice", {loss * 2, sum(field_loss["tokens"] != 0)});
                                });
-        trainer.fit(set, quiet_options(batch, 1, record, 3));
+        trainer.fit(set, weighted_options(batch, 1, record, 3));
         const auto& epoch = trainer.progress().history.back();
         CHECK(epoch["train_twice"] == doctest::Approx(2 * epoch["train_loss"]).epsilon(1e-6));
         return std::vector{epoch["train_loss"], epoch["train_own"]};
@@ -271,7 +271,7 @@ Run fitted(const data::Dataset& set, bool record, double clip, std::int64_t accu
                                     step.report("loss", loss);
                                 });
     train::Trainer& used = custom_step ? step_trainer : trainer;
-    auto options = quiet_options(4, accumulate, record, 5);
+    auto options = weighted_options(4, accumulate, record, 5);
     options.clip_norm = clip;
     used.fit(set, options);
     Run run;
@@ -323,7 +323,7 @@ TEST_CASE("loss weight: a set whose labels are all ignored has no metrics, and c
     const auto before = test::values(model.network.parameters()[0]);
     train::Trainer trainer(model.network, model.optimizer);
     for (const std::int64_t accumulate : {1, 2}) {
-        auto options = quiet_options(2, accumulate, true, accumulate);
+        auto options = weighted_options(2, accumulate, true, accumulate);
         CHECK(trainer.fit(set, options));
     }
     CHECK(test::values(model.network.parameters()[0]) == before);
@@ -373,7 +373,7 @@ TEST_CASE("trainer: a parameter without a gradient in an accumulated step has no
         train::Trainer trainer(model, optimizer, field_loss("label", [](const Tensor& out, const Tensor& label) {
                                    return cross_entropy(out, label);
                                }));
-        trainer.fit(examples(), quiet_options(4, 2, record, 2));
+        trainer.fit(examples(), weighted_options(4, 2, record, 2));
         CHECK(model.calls > 4);
         // The first step of Adam is lr; momentum would continue from there.
         const auto after = test::values(model.at_first.weight());

@@ -37,7 +37,7 @@ using namespace declivity;
 
 namespace {
 
-data::InMemoryDataset points(float first = 0) {
+data::InMemoryDataset faulty_points(float first = 0) {
     data::Random random(4, 0, 0, data::Purpose::user);
     std::vector<float> values;
     std::vector<std::int64_t> labels;
@@ -58,11 +58,11 @@ std::string error_of(const std::function<void()>& call) {
     return "nothing";
 }
 
-struct Setup {
+struct FaultySetup {
     nn::Linear model{4, 3};
     optim::SGD optimizer{model.parameters(), {.lr = 0.1}};
     train::Trainer trainer;
-    explicit Setup(train::Loss loss = {}) : trainer(model, optimizer, std::move(loss)) {}
+    explicit FaultySetup(train::Loss loss = {}) : trainer(model, optimizer, std::move(loss)) {}
 };
 
 struct WithinStep : train::Callback {
@@ -98,9 +98,9 @@ TEST_CASE("mistakes: moved-from objects") {
 }
 
 TEST_CASE("mistakes: options of fit") {
-    const auto set = points();
+    const auto set = faulty_points();
     const auto fit = [&](const train::FitOptions& options) {
-        return error_of([&] { Setup().trainer.fit(set, options); });
+        return error_of([&] { FaultySetup().trainer.fit(set, options); });
     };
     CHECK(fit({.epochs = 0, .quiet = true}) == "nothing");
     CHECK(fit({.epochs = -1, .quiet = true}) == "Trainer::fit: expected epochs of at least 0, got -1");
@@ -111,12 +111,12 @@ TEST_CASE("mistakes: options of fit") {
           "Trainer::fit: expected a clip_norm above 0, or 0 for no clipping, got nan");
     CHECK(fit({.callbacks = {nullptr}, .quiet = true}) ==
           "Trainer::fit: expected callbacks, got a null pointer among them");
-    CHECK(error_of([&] { (void)Setup().trainer.evaluate(set, {.batch = 0}); }) ==
+    CHECK(error_of([&] { (void)FaultySetup().trainer.evaluate(set, {.batch = 0}); }) ==
           "Trainer::evaluate: expected a batch of at least 1, got 0");
-    CHECK(error_of([&] { (void)Setup().trainer.predict(set, {.batch = -3}); }) ==
+    CHECK(error_of([&] { (void)FaultySetup().trainer.predict(set, {.batch = -3}); }) ==
           "Trainer::predict: expected a batch of at least 1, got -3");
     std::string inner;
-    Setup setup;
+    FaultySetup setup;
     CHECK(setup.trainer.fit(set, {.callbacks = {std::make_shared<WithinStep>([&](train::Trainer& trainer) {
                                       inner = error_of([&] { trainer.fit(set, {.quiet = true}); });
                                   })},
@@ -124,10 +124,10 @@ TEST_CASE("mistakes: options of fit") {
     CHECK(inner.starts_with("Trainer::fit: expected a trainer that is not fitting, got one that is"));
     CHECK(setup.trainer.fit(set, {.epochs = 2, .quiet = true}));  // later it may
     CHECK(error_of([&] {
-              Setup([](const Tensor&, const Tensor&) { return Tensor(); }).trainer.fit(set, {.quiet = true});
+              FaultySetup([](const Tensor&, const Tensor&) { return Tensor(); }).trainer.fit(set, {.quiet = true});
           }) == "Trainer: expected a loss of one element, got an undefined tensor from the loss function");
     const data::InMemoryDataset none({4}, std::vector<float>{}, {}, 3);
-    Setup empty;
+    FaultySetup empty;
     CHECK(error_of([&] { empty.trainer.fit(set, none, {.quiet = true}); }) ==
           "Trainer::fit: expected a data set 'test' of at least one example, got an empty one");
     CHECK(empty.trainer.progress().step == 0);
@@ -137,7 +137,7 @@ TEST_CASE("mistakes: options of fit") {
           "Trainer::evaluate: expected a data set of at least one example, got an empty one");
     CHECK(error_of([&] { (void)empty.trainer.predict(none); }) ==
           "Trainer::predict: expected a data set of at least one example, got an empty one");
-    const std::string data_error = error_of([&] { Setup().trainer.fit(points(NAN), {.quiet = true}); });
+    const std::string data_error = error_of([&] { FaultySetup().trainer.fit(faulty_points(NAN), {.quiet = true}); });
     CHECK(data_error.find("in 'input'") != std::string::npos);
     CHECK(data_error.ends_with("Look at the data and its transform"));
 }
@@ -223,10 +223,10 @@ TEST_CASE("mistakes: shapes and types of new tensors") {
 }
 
 TEST_CASE("mistakes: a missing validation set is refused before the first epoch, with the callback's name") {
-    const data::InMemoryDataset set = points();
+    const data::InMemoryDataset set = faulty_points();
     const auto fit = [&](std::shared_ptr<train::Callback> callback,
                          const std::vector<train::NamedDataset>& validation) {
-        Setup setup;
+        FaultySetup setup;
         const std::string message =
             error_of([&] { setup.trainer.fit(set, validation, {.callbacks = {std::move(callback)}, .quiet = true}); });
         return std::pair(message, setup.trainer.progress().step);
@@ -258,7 +258,7 @@ TEST_CASE("mistakes: a missing validation set is refused before the first epoch,
 }
 
 TEST_CASE("mistakes: files that cannot be opened are named with the called function") {
-    Setup setup;
+    FaultySetup setup;
     CHECK(error_of([] { (void)io::load("there is none/x.safetensors"); }) ==
           "cannot open 'there is none/x.safetensors': No such file or directory (called by io::load)");
     CHECK(error_of([&] { setup.trainer.load("there is none/x.safetensors"); }) ==

@@ -20,11 +20,11 @@ using namespace declivity::test;
 
 namespace {
 
-struct Net {
+struct ProfiledNet {
     nn::Sequential model;
     optim::Adam optimizer;
 
-    Net() : model(make_model()), optimizer(model.parameters(), {.lr = 1e-2}) {}
+    ProfiledNet() : model(make_model()), optimizer(model.parameters(), {.lr = 1e-2}) {}
 
     static nn::Sequential make_model() {
         manual_seed(7);
@@ -53,7 +53,7 @@ struct Net {
 
 TEST_CASE("profile of a step: every launch has the module that called its function") {
     const Device device = test::device();
-    Net net;
+    ProfiledNet net;
     net.step();
     device.synchronize();
     Profiler profiler(device);
@@ -127,7 +127,7 @@ TEST_CASE("profile of a loader: its threads prepare the batches that the first t
 }
 
 TEST_CASE("profile of a step: results are identical bit for bit") {
-    Net plain, profiled;
+    ProfiledNet plain, profiled;
     double expected = 0, got = 0;
     for (int i = 0; i < 3; ++i) {
         manual_seed(11);

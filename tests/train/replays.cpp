@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::int64_t kSteps = 24;  // of three epochs
 
-data::InMemoryDataset points() {
+data::InMemoryDataset replay_points() {
     data::Random random(4, 0, 0, data::Purpose::user);
     std::vector<float> values;
     std::vector<std::int64_t> labels;
@@ -43,7 +43,7 @@ struct BeforeStep : train::Callback {
 };
 
 /// A training with parts that a case replaces.
-struct Training {
+struct ReplayTraining {
     std::unique_ptr<nn::Layer> model;
     std::unique_ptr<optim::Optimizer> optimizer;
     train::Loss loss;
@@ -60,20 +60,20 @@ struct Training {
                 std::make_unique<optim::SGD>(model->parameters(), optim::SGDOptions{.lr = 0.05, .momentum = 0.9});
         if (before_step) options.callbacks.push_back(std::make_shared<BeforeStep>(before_step));
         train::Trainer trainer(*model, *optimizer, loss);
-        trainer.fit(points(), options);
+        trainer.fit(replay_points(), options);
         for (const auto& [name, tensor] : model->state_dict())
             for (const double value : test::values(tensor)) weights.push_back(value);
         replays = trainer.replays();
     }
 };
 
-using Prepare = std::function<void(Training&)>;
+using Prepare = std::function<void(ReplayTraining&)>;
 
 /// Runs the same training with automatic captures (or as `prepare` requests) and eagerly.
 train::Replays same_as_plain(const Prepare& prepare) {
     const auto run = [&](bool plain) {
         manual_seed(3);
-        auto training = std::make_unique<Training>();
+        auto training = std::make_unique<ReplayTraining>();
         prepare(*training);
         if (plain) training->options.capture = false;
         training->run();
@@ -148,18 +148,18 @@ struct TemperedTwice : Tempered {
 TEST_CASE("replays: a network, loss and optimizer of the library are captured, and match bit for bit") {
     for (const train::Loss& loss : {train::Loss(), train::Loss(nn::CrossEntropyLoss{{.label_smoothing = 0.1}})}) {
         const auto replays =
-            same_as_plain([&](Training& training) { training.model = network(), training.loss = loss; });
+            same_as_plain([&](ReplayTraining& training) { training.model = network(), training.loss = loss; });
         CHECK(replays.replayed >= kSteps - 2 - 3);
         CHECK(replays.refused == "");
     }
-    CHECK(same_as_plain([](Training& training) {
+    CHECK(same_as_plain([](ReplayTraining& training) {
               training.model = network();
               training.optimizer = std::make_unique<optim::AdamW>(training.model->parameters());
           }).replayed > 0);
 }
 
 TEST_CASE("replays: a smaller last batch has its own capture, and is replayed from its fourth epoch on") {
-    const auto replays = same_as_plain([](Training& training) {
+    const auto replays = same_as_plain([](ReplayTraining& training) {
         training.model = network();
         training.options.batch = 48;  // of 128: three steps, the last one smaller
         training.options.epochs = 6;
@@ -175,34 +175,36 @@ TEST_CASE("replays: decisions of user-defined losses, modules and optimizers are
     };
     const std::vector<Case> cases{
         {"the loss is a function of the program's own",
-         [](Training& training) {
+         [](ReplayTraining& training) {
              training.model = network();
              training.loss = [calls = 0](const Tensor& output, const Tensor& labels) mutable {
                  return cross_entropy(output, labels) * (++calls > 5 ? 100.0 : 1.0);
              };
          }},
         {"the model (Branching) is not declared",
-         [](Training& training) { training.model = std::make_unique<Branching>(); }},
+         [](ReplayTraining& training) { training.model = std::make_unique<Branching>(); }},
         {"module '1' (Branching) is not declared",
-         [](Training& training) { training.model = std::make_unique<nn::Sequential>(nn::Linear(5, 5), Branching()); }},
+         [](ReplayTraining& training) {
+             training.model = std::make_unique<nn::Sequential>(nn::Linear(5, 5), Branching());
+         }},
         {"module '0' (Lambda) is not declared",
-         [](Training& training) {
+         [](ReplayTraining& training) {
              training.model = std::make_unique<nn::Sequential>(
                  nn::Lambda([calls = 0](const Tensor& x) mutable { return ++calls % 2 == 0 ? x : x * 2.0; }),
                  nn::Linear(5, 3));
          }},
         {"the model (a class derived from Sequential) is not declared",
-         [](Training& training) { training.model = std::make_unique<Counting>(nn::Linear(5, 3)); }},
+         [](ReplayTraining& training) { training.model = std::make_unique<Counting>(nn::Linear(5, 3)); }},
         {"the model (a class derived from Module) is not declared",
-         [](Training& training) { training.model = std::make_unique<TemperedTwice>(); }},
+         [](ReplayTraining& training) { training.model = std::make_unique<TemperedTwice>(); }},
         {"the optimizer is not declared",
-         [](Training& training) {
+         [](ReplayTraining& training) {
              training.model = network();
              training.optimizer =
                  std::make_unique<CountingSGD>(training.model->parameters(), optim::SGDOptions{.lr = 0.1});
          }},
         {"a hook of a tensor",
-         [](Training& training) {
+         [](ReplayTraining& training) {
              training.model = network();
              Tensor weight = training.model->parameters()[0];
              weight.register_hook([calls = 0](const Tensor& g) mutable { return g * (++calls > 5 ? 3.0 : 1.0); });
@@ -223,14 +225,14 @@ TEST_CASE("replays: changes by callbacks between steps take effect at the next")
     };
     const std::vector<Case> cases{
         {"a module's mode",
-         [](Training& training) {
+         [](ReplayTraining& training) {
              training.model = network();
              training.before_step = [&training](std::int64_t step) {
                  if (step == 5 || step == 13) training.sequential().children()[1].second->train(step == 13);
              };
          }},
         {"dropout's probability",
-         [](Training& training) {
+         [](ReplayTraining& training) {
              training.model = network();
              training.before_step = [&training](std::int64_t step) {
                  if (step == 12)
@@ -238,14 +240,14 @@ TEST_CASE("replays: changes by callbacks between steps take effect at the next")
              };
          }},
         {"another layer",
-         [](Training& training) {
+         [](ReplayTraining& training) {
              training.model = network();
              training.before_step = [&training](std::int64_t step) {
                  if (step == 12) training.sequential().append(nn::Softmax());
              };
          }},
         {"another module in a list",
-         [](Training& training) {
+         [](ReplayTraining& training) {
              auto model = std::make_unique<Chain>();
              training.before_step = [&layers = model->layers](std::int64_t step) {
                  if (step == 12) layers.append(nn::Linear(5, 5));
@@ -253,7 +255,7 @@ TEST_CASE("replays: changes by callbacks between steps take effect at the next")
              training.model = std::move(model);
          }},
         {"another module in a dictionary",
-         [](Training& training) {
+         [](ReplayTraining& training) {
              auto model = std::make_unique<Chain>();
              training.before_step = [&named = model->named](std::int64_t step) {
                  if (step == 12) named.insert("more", nn::Linear(5, 5));
@@ -261,7 +263,7 @@ TEST_CASE("replays: changes by callbacks between steps take effect at the next")
              training.model = std::move(model);
          }},
         {"a layer that is not capture_safe",
-         [](Training& training) {
+         [](ReplayTraining& training) {
              training.model = network();
              training.before_step = [&training](std::int64_t step) {
                  if (step == 12)
@@ -270,7 +272,7 @@ TEST_CASE("replays: changes by callbacks between steps take effect at the next")
              };
          }},
         {"another group",
-         [](Training& training) {
+         [](ReplayTraining& training) {
              auto model = network();
              auto frozen = std::make_unique<nn::Sequential>(nn::Linear(5, 5));
              training.optimizer = std::make_unique<optim::SGD>(model->parameters(), optim::SGDOptions{.lr = 0.1});
@@ -282,7 +284,7 @@ TEST_CASE("replays: changes by callbacks between steps take effect at the next")
              };
          }},
         {"the norm that gradients are clipped to",
-         [](Training& training) {
+         [](ReplayTraining& training) {
              training.model = network();
              training.options.clip_norm = 0.5;
              training.before_step = [&training](std::int64_t step) {
@@ -290,7 +292,7 @@ TEST_CASE("replays: changes by callbacks between steps take effect at the next")
              };
          }},
         {"a layer that is frozen",
-         [](Training& training) {
+         [](ReplayTraining& training) {
              training.model = network();
              training.before_step = [&training](std::int64_t step) {
                  if (step == 12)
@@ -299,14 +301,14 @@ TEST_CASE("replays: changes by callbacks between steps take effect at the next")
              };
          }},
         {"a number of a module's own",
-         [](Training& training) {
+         [](ReplayTraining& training) {
              training.model = std::make_unique<Tempered>();
              training.before_step = [&training](std::int64_t step) {
                  dynamic_cast<Tempered&>(*training.model).temperature = 1 + 0.5 * static_cast<double>(step / 6);
              };
          }},
         {"a number of a loss's own",
-         [](Training& training) {
+         [](ReplayTraining& training) {
              training.model = network();
              const auto factor = std::make_shared<double>(1);
              training.loss = [factor](const Tensor& output, const Tensor& labels) {
@@ -327,7 +329,7 @@ TEST_CASE("replays: changes by callbacks between steps take effect at the next")
 
 TEST_CASE("replays: a call observer added during training sees each call") {
     int calls_seen = 0;
-    same_as_plain([&calls_seen](Training& training) {
+    same_as_plain([&calls_seen](ReplayTraining& training) {
         training.model = network();
         const auto observe = std::make_shared<std::unique_ptr<nn::ObserveCalls>>();
         training.before_step = [observe, &calls_seen](std::int64_t step) {
@@ -342,10 +344,10 @@ TEST_CASE("replays: a call observer added during training sees each call") {
 
 TEST_CASE("replays: user-defined parts may be declared capture-safe") {
     const auto loss = [](const Tensor& output, const Tensor& labels) { return cross_entropy(output, labels) * 2.0; };
-    CHECK(same_as_plain([&](Training& training) {
+    CHECK(same_as_plain([&](ReplayTraining& training) {
               training.model = network(), training.loss = loss, training.options.capture = true;
           }).replayed > 0);
-    CHECK(same_as_plain([&](Training& training) { training.model = std::make_unique<Tempered>(); }).replayed > 0);
+    CHECK(same_as_plain([&](ReplayTraining& training) { training.model = std::make_unique<Tempered>(); }).replayed > 0);
 }
 
 TEST_CASE("replays: a step is captured again when its modules are moved, destroyed, or change their mode") {

@@ -53,14 +53,14 @@ struct Points {
 };
 
 /// Running statistics, random numbers of the device and of a generator, a metric.
-struct Training {
+struct RollbackTraining {
     std::uint64_t seed = (manual_seed(5), 5);  // seed of the weights
     nn::Sequential model;
     optim::Adam optimizer;
     Generator generator{17};
     train::Trainer trainer;
 
-    Training()
+    RollbackTraining()
         : model(nn::Linear(4, 6), nn::BatchNorm1d(6), nn::ReLU(), nn::Dropout(0.2), nn::Linear(6, 2)),
           optimizer(model.parameters(), {.lr = 0.01}),
           trainer(model, optimizer, nn::CrossEntropyLoss(),
@@ -131,7 +131,7 @@ TEST_CASE("rollback: a fit that failed in a step left everything unchanged, and 
                 CAPTURE(record);
                 CAPTURE(accumulate);
                 Points points;
-                Training unbroken, broken, stopped;
+                RollbackTraining unbroken, broken, stopped;
                 unbroken.fit(points.set, options(2, record, accumulate));
                 // The epoch before succeeds, so that steps are replays.
                 broken.fit(points.set, options(1, record, accumulate));
@@ -154,9 +154,9 @@ TEST_CASE("rollback: a fit that failed in a step left everything unchanged, and 
 
 TEST_CASE("rollback: a fit continues after a callback, a validation set or a module threw") {
     Points points;
-    Training unbroken;
+    RollbackTraining unbroken;
     unbroken.fit(points.set, points.set, options(3, true, 1));
-    Training broken;
+    RollbackTraining broken;
     struct Throws : train::Callback {
         int position = 0;
         std::int64_t step = 0;

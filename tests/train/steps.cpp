@@ -23,6 +23,7 @@
 #include <doctest/doctest.h>
 
 #include <tests/support/values.hpp>
+#include <tests/train/training.hpp>
 #include "tests/support/temp_folder.hpp"
 
 using namespace declivity;
@@ -45,13 +46,6 @@ data::TensorDataset points(std::int64_t count, std::uint64_t seed) {
                                 {"z", io::HostArray::of({count}, z)}});
 }
 
-std::vector<double> weights(const nn::Module& model) {
-    std::vector<double> all;
-    for (const auto& [name, tensor] : model.state_dict())
-        for (const double value : test::values(tensor)) all.push_back(value);
-    return all;
-}
-
 std::vector<double> figures_of(const train::Trainer& trainer) {
     std::vector<double> all;
     for (const train::EpochMetrics& epoch : trainer.progress().history)
@@ -60,16 +54,6 @@ std::vector<double> figures_of(const train::Trainer& trainer) {
             if (name != "seconds" && !name.ends_with("learning_rate")) all.push_back(value);
     return all;
 }
-
-struct At : train::Callback {
-    std::int64_t step;
-    std::function<void(train::Trainer&)> action;
-    At(std::int64_t at_step, std::function<void(train::Trainer&)> callback)
-        : step(at_step), action(std::move(callback)) {}
-    void after_step(train::Trainer& trainer) override {
-        if (trainer.progress().step == step) action(trainer);
-    }
-};
 
 /// A generator of points and a critic that distinguishes them from real ones; every third step is also the generator's.
 struct Pair {
@@ -117,13 +101,13 @@ struct Pair {
         accuracy->update(scores, labels(batch.size, 1));
     }
     std::vector<double> all_weights() const {
-        std::vector<double> all = weights(generator);
-        for (const double value : weights(critic)) all.push_back(value);
+        std::vector<double> all = test::weights(generator);
+        for (const double value : test::weights(critic)) all.push_back(value);
         return all;
     }
 };
 
-train::FitOptions quiet_options(std::int64_t epochs, std::vector<std::shared_ptr<train::Callback>> callbacks = {}) {
+train::FitOptions step_options(std::int64_t epochs, std::vector<std::shared_ptr<train::Callback>> callbacks = {}) {
     return {.epochs = epochs, .batch = 8, .seed = 3, .callbacks = std::move(callbacks), .quiet = true};
 }
 
@@ -141,7 +125,7 @@ TEST_CASE(
     const test::TempFolder folder;
     const auto file = folder.path() / "checkpoint.safetensors";
     Pair unbroken(5);
-    CHECK(unbroken.trainer.fit(set, test_set, quiet_options(3)));
+    CHECK(unbroken.trainer.fit(set, test_set, step_options(3)));
     const auto& history = unbroken.trainer.progress().history;
     REQUIRE(history.size() == 3);
     CHECK(names_of(history[0]) ==
@@ -152,15 +136,15 @@ TEST_CASE(
         {
             Pair broken(5);
             broken.trainer.fit(set, test_set,
-                               quiet_options(3, {std::make_shared<At>(stop_at, [&](train::Trainer& trainer) {
-                                                 trainer.save(file);
-                                                 trainer.stop();
-                                             })}));
+                               step_options(3, {std::make_shared<test::CallAt>(stop_at, [&](train::Trainer& trainer) {
+                                                trainer.save(file);
+                                                trainer.stop();
+                                            })}));
             CHECK(broken.trainer.progress().step == stop_at);
         }
         Pair resumed(99);  // everything must come from the file
         resumed.trainer.load(file);
-        resumed.trainer.fit(set, test_set, quiet_options(3));
+        resumed.trainer.fit(set, test_set, step_options(3));
         CHECK(resumed.all_weights() == unbroken.all_weights());
         CHECK(figures_of(resumed.trainer) == figures_of(unbroken.trainer));
         CHECK(names_of(resumed.trainer.progress().history[1]) == names_of(history[1]));
@@ -176,7 +160,7 @@ TEST_CASE("custom steps: captured if declared capture-safe, with the same bits, 
     const auto set = points(8 * 12 + 5, 1), test_set = points(30, 2);
     const auto run = [&](std::optional<bool> record, train::Replays* replays) {
         Pair pair(5, 1);
-        auto options = quiet_options(3);
+        auto options = step_options(3);
         options.capture = record;
         pair.trainer.fit(set, test_set, options);
         if (replays != nullptr) *replays = pair.trainer.replays();
@@ -193,12 +177,12 @@ TEST_CASE("custom steps: captured if declared capture-safe, with the same bits, 
     CHECK(by_default.replayed == 0);
     CHECK(by_default.refused == "the step is a function of the program's own (FitOptions::capture)");
     // Functions of the step number are called each time.
-    auto options = quiet_options(2);
+    auto options = step_options(2);
     options.capture = true;
     Pair counting(5);
     counting.trainer.fit(set, options);
     Pair twin(5);
-    twin.trainer.fit(set, quiet_options(2));
+    twin.trainer.fit(set, step_options(2));
     CHECK(counting.all_weights() == twin.all_weights());
     CHECK(figures_of(counting.trainer) == figures_of(twin.trainer));
 }
@@ -215,7 +199,7 @@ TEST_CASE("custom steps: metrics are means over examples, of the batches that re
                                step.report("mean", mean(batch["y"]));
                                if (batch.number % 2 == 1) step.report("odd", mean(batch["y"]));
                            });
-    auto options = quiet_options(1);
+    auto options = step_options(1);
     options.shuffle = false;
     trainer.fit(set, options);
     double all = 0, odd_sum = 0;
@@ -238,10 +222,11 @@ TEST_CASE("custom steps: a non-finite loss ends the training before any optimize
     for (const bool record : {false, true}) {
         Pair pair(5, 1), good(5, 1);
         pair.nan_factor = 1;
-        auto options = quiet_options(2);
+        auto options = step_options(2);
         options.capture = record;
         std::vector<double> before;
-        options.callbacks.push_back(std::make_shared<At>(7, [&](train::Trainer&) { before = pair.all_weights(); }));
+        options.callbacks.push_back(
+            std::make_shared<test::CallAt>(7, [&](train::Trainer&) { before = pair.all_weights(); }));
         if (record) options.callbacks.clear();
         try {
             pair.trainer.fit(set, options);
@@ -253,7 +238,7 @@ TEST_CASE("custom steps: a non-finite loss ends the training before any optimize
         }
         // The critic's step of the eighth batch was before the generator's loss; the generator is unchanged.
         if (!record) {
-            const auto generator = weights(pair.generator);
+            const auto generator = test::weights(pair.generator);
             CHECK(std::equal(generator.begin(), generator.end(), before.begin()));
         }
         for (const double value : pair.all_weights()) CHECK(std::isfinite(value));
@@ -262,7 +247,7 @@ TEST_CASE("custom steps: a non-finite loss ends the training before any optimize
     x[4 * 30] = NAN;
     const data::TensorDataset with_nan({{"x", io::HostArray::of({80, 4}, x)}});
     Pair pair(5);
-    auto options = quiet_options(1);
+    auto options = step_options(1);
     options.shuffle = false;
     CHECK_THROWS_WITH_AS(pair.trainer.fit(with_nan, options),
                          doctest::Contains("at step 4 (epoch 1, batch 3); the first non-finite value is in 'input'"),
@@ -288,7 +273,7 @@ TEST_CASE("trainer: a loss over the whole batch, with several targets, weights a
               [=](const Tensor& output, const data::Batch& batch) { return std::pair(number(output), batch["y"]); }},
              {"accuracy", accuracy,
               [=](const Tensor& output, const data::Batch& batch) { return std::pair(scores(output), batch["z"]); }}}});
-    trainer.fit(set, test_set, quiet_options(20));
+    trainer.fit(set, test_set, step_options(20));
     const auto& last = trainer.progress().history.back();
     CHECK(names_of(last) == std::vector<std::string>{"train_loss", "train_error", "train_accuracy", "test_loss",
                                                      "test_error", "test_accuracy", "learning_rate", "seconds"});
@@ -310,7 +295,7 @@ TEST_CASE("trainer: regression in three lines, and captured") {
     nn::Linear model(4, 1);
     optim::Adam optimizer(model.parameters(), {.lr = 0.05});
     train::Trainer trainer(model, optimizer, nn::MSELoss());
-    trainer.fit(set, quiet_options(20));
+    trainer.fit(set, step_options(20));
     CHECK(trainer.progress().history.back()["train_loss"] < 0.05);
     CHECK(names_of(trainer.progress().history[0]) ==
           std::vector<std::string>{"train_loss", "learning_rate", "seconds"});
@@ -319,10 +304,10 @@ TEST_CASE("trainer: regression in three lines, and captured") {
     nn::Linear classes(4, 2);
     optim::Adam other(classes.parameters(), {.lr = 0.05});
     train::Trainer classifier(classes, other, {.target = "z"});
-    classifier.fit(set, quiet_options(10));
+    classifier.fit(set, step_options(10));
     CHECK(classifier.progress().history.back()["train_accuracy"] > 0.9);
     train::Trainer misspelt(classes, other, {.target = "zz"});
-    CHECK_THROWS_WITH_AS(misspelt.fit(set, quiet_options(1)), doctest::Contains("got 'zz'"), ValueError);
+    CHECK_THROWS_WITH_AS(misspelt.fit(set, step_options(1)), doctest::Contains("got 'zz'"), ValueError);
 }
 
 TEST_CASE("trainer: metrics are captured with the steps, and an evaluation in between has no effect") {
@@ -336,11 +321,11 @@ TEST_CASE("trainer: metrics are captured with the steps, and an evaluation in be
                                 .metrics = {{"accuracy", std::make_shared<train::Accuracy>()},
                                             {"top2", std::make_shared<train::TopKAccuracy>(2)},
                                             {"iou", std::make_shared<train::MeanIoU>(2)}}});
-        auto options = quiet_options(3);
+        auto options = step_options(3);
         options.capture = record;
         if (read_losses)
             options.callbacks.push_back(
-                std::make_shared<At>(7, [&](train::Trainer& t) { (void)t.evaluate(test_set); }));
+                std::make_shared<test::CallAt>(7, [&](train::Trainer& t) { (void)t.evaluate(test_set); }));
         trainer.fit(set, test_set, options);
         if (replays != nullptr) *replays = trainer.replays();
         return figures_of(trainer);
@@ -362,7 +347,7 @@ TEST_CASE("trainer: several validation sets, and callbacks that use their metric
     train::Trainer trainer(model, optimizer, nn::MSELoss(),
                            {.metrics = {{"error", std::make_shared<train::MeanAbsoluteError>()}}});
     const auto log = folder.path() / "log.csv";
-    auto options = quiet_options(
+    auto options = step_options(
         40, {std::make_shared<train::EarlyStopping>(2, 0, train::Monitor{"near_error", train::Monitor::Better::higher}),
              std::make_shared<train::Checkpoint>(
                  train::CheckpointOptions{.best = folder.path() / "best", .monitor = {"far_loss"}}),
@@ -384,7 +369,7 @@ TEST_CASE("trainer: several validation sets, and callbacks that use their metric
     CHECK(loaded.progress().epoch == 3);
     CHECK(loaded.evaluate(first)["loss"] == trainer.progress().history[2]["near_loss"]);
     const auto misspelt = [&](std::shared_ptr<train::Callback> callback) {
-        train::Trainer(again, other, nn::MSELoss()).fit(set, first, quiet_options(1, {std::move(callback)}));
+        train::Trainer(again, other, nn::MSELoss()).fit(set, first, step_options(1, {std::move(callback)}));
     };
     for (const std::shared_ptr<train::Callback>& callback : std::vector<std::shared_ptr<train::Callback>>{
              std::make_shared<train::EarlyStopping>(2, 0, train::Monitor{"tst_loss"}),
@@ -398,7 +383,7 @@ TEST_CASE("trainer: several validation sets, and callbacks that use their metric
                               "seconds), got 'tst_loss'"),
             ValueError);
     for (const char* name : {"", "train", "near"})
-        CHECK_THROWS_WITH_AS(trainer.fit(set, {{"near", first}, {name, second}}, quiet_options(9)),
+        CHECK_THROWS_WITH_AS(trainer.fit(set, {{"near", first}, {name, second}}, step_options(9)),
                              doctest::Contains("Trainer::fit: expected names of validation sets"), ValueError);
 }
 
@@ -410,7 +395,7 @@ TEST_CASE("trainer: accumulated gradients equal those of one large batch, also i
         nn::Sequential model(nn::Linear(4, 8), nn::Tanh(), nn::Linear(8, 2));
         optim::SGD optimizer(model.parameters(), {.lr = 0.2, .momentum = 0.9});
         train::Trainer trainer(model, optimizer, {.target = "z"});
-        auto options = quiet_options(6);
+        auto options = step_options(6);
         options.batch = batch;
         options.accumulate = accumulate;
         options.capture = record;
@@ -418,7 +403,7 @@ TEST_CASE("trainer: accumulated gradients equal those of one large batch, also i
         if (halfway) {
             const test::TempFolder folder;
             options.callbacks.push_back(
-                std::make_shared<At>(5, [&](train::Trainer& t) { t.save(folder.path() / "c"), t.stop(); }));
+                std::make_shared<test::CallAt>(5, [&](train::Trainer& t) { t.save(folder.path() / "c"), t.stop(); }));
             trainer.fit(set, options);
             CHECK(trainer.progress().batch == 4);
             manual_seed(77);
@@ -428,7 +413,7 @@ TEST_CASE("trainer: accumulated gradients equal those of one large batch, also i
         trainer.fit(set, options);
         CHECK(trainer.progress().step == 12);
         if (replays != nullptr) *replays = trainer.replays();
-        std::vector<double> all = weights(model);
+        std::vector<double> all = test::weights(model);
         for (const double value : figures_of(trainer)) all.push_back(value);
         return all;
     };
@@ -464,25 +449,25 @@ TEST_CASE("custom steps: errors name the argument") {
     CHECK_THROWS_WITH_AS(Trainer(model, optimizer, {.metrics = {{"m", nullptr}}}),
                          "Trainer: expected a metric as 'm', got null", ValueError);
     Trainer trainer({.modules = {{"a", model}}, .optimizers = {{"o", optimizer}}}, step);
-    CHECK_NOTHROW(trainer.fit(set, quiet_options(1)));
+    CHECK_NOTHROW(trainer.fit(set, step_options(1)));
     CHECK_THROWS_WITH_AS((void)trainer.evaluate(set),
                          "Trainer::evaluate: expected a trainer with Parts::evaluate, got one without", ValueError);
     CHECK_THROWS_AS((void)trainer.predict(set), ValueError);
-    CHECK_THROWS_WITH_AS(trainer.fit(set, set, quiet_options(2)), doctest::Contains("a trainer with Parts::evaluate"),
+    CHECK_THROWS_WITH_AS(trainer.fit(set, set, step_options(2)), doctest::Contains("a trainer with Parts::evaluate"),
                          ValueError);
-    auto options = quiet_options(2);
+    auto options = step_options(2);
     options.accumulate = 2;
     CHECK_THROWS_WITH_AS(trainer.fit(set, options), doctest::Contains("only with a model and a loss"), ValueError);
     options.accumulate = 0;
     CHECK_THROWS_WITH_AS(trainer.fit(set, options), doctest::Contains("of at least 1, got 0"), ValueError);
     CHECK_THROWS_WITH_AS(
-        trainer.fit(set, quiet_options(9, {std::make_shared<train::LearningRate>(
-                                              optim::cosine(3), train::LearningRate::Unit::epoch, "other")})),
+        trainer.fit(set, step_options(9, {std::make_shared<train::LearningRate>(
+                                             optim::cosine(3), train::LearningRate::Unit::epoch, "other")})),
         "LearningRate: expected an optimizer of the trainer, got 'other'", ValueError);
     const auto error_of = [&](const train::TrainStep& custom_step) {
         try {
             Trainer({.modules = {{"a", model}}, .optimizers = {{"o", optimizer}}, .evaluate = custom_step}, custom_step)
-                .fit(set, quiet_options(1));
+                .fit(set, step_options(1));
         } catch (const Error& error) {
             return std::string(error.what());
         }
@@ -504,7 +489,7 @@ TEST_CASE("custom steps: errors name the argument") {
                          ValueError);
     const data::TensorDataset only_x({{"x", io::HostArray::of({4, 4}, std::vector<float>(16))}});
     CHECK_THROWS_WITH_AS(
-        Trainer(model, optimizer).fit(only_x, quiet_options(1)),
+        Trainer(model, optimizer).fit(only_x, step_options(1)),
         "Trainer: expected a target in addition to the inputs of the model, which takes 1, got a batch of [\"x\"] "
         "(ModelOptions names inputs and target)",
         ValueError);
@@ -516,7 +501,7 @@ TEST_CASE("custom steps: a checkpoint of other parts, or of another version, is 
     const test::TempFolder folder;
     const auto file = folder.path() / "c.safetensors";
     Pair pair(1);
-    pair.trainer.fit(set, quiet_options(1));
+    pair.trainer.fit(set, step_options(1));
     pair.trainer.save(file);
     nn::Linear model(4, 1);
     optim::SGD optimizer(model.parameters());

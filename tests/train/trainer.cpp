@@ -15,6 +15,7 @@
 #include <doctest/doctest.h>
 
 #include <tests/support/values.hpp>
+#include <tests/train/training.hpp>
 #include "tests/support/opencl_calls.hpp"
 #include "tests/support/temp_folder.hpp"
 
@@ -48,33 +49,16 @@ struct Setup {
           trainer(model, optimizer) {}
 };
 
-train::FitOptions quiet_options(std::int64_t epochs, std::vector<std::shared_ptr<train::Callback>> callbacks = {}) {
+train::FitOptions trainer_options(std::int64_t epochs, std::vector<std::shared_ptr<train::Callback>> callbacks = {}) {
     return {.epochs = epochs, .batch = 16, .seed = 7, .callbacks = std::move(callbacks), .quiet = true};
 }
-
-std::vector<double> weights(const nn::Module& model) {
-    std::vector<double> all;
-    for (const auto& [name, tensor] : model.state_dict())
-        for (const double value : test::values(tensor)) all.push_back(value);
-    return all;
-}
-
-struct At : train::Callback {
-    std::int64_t step;
-    std::function<void(train::Trainer&)> action;
-    At(std::int64_t at_step, std::function<void(train::Trainer&)> callback)
-        : step(at_step), action(std::move(callback)) {}
-    void after_step(train::Trainer& trainer) override {
-        if (trainer.progress().step == step) action(trainer);
-    }
-};
 
 }  // namespace
 
 TEST_CASE("trainer: learns and reports") {
     const auto train_set = clouds(200, 1), test_set = clouds(100, 2);
     Setup setup(1);
-    CHECK(setup.trainer.fit(train_set, test_set, quiet_options(4)));
+    CHECK(setup.trainer.fit(train_set, test_set, trainer_options(4)));
     const auto& history = setup.trainer.progress().history;
     REQUIRE(history.size() == 4);
     CHECK(history[3]["train_loss"] < history[0]["train_loss"]);
@@ -92,8 +76,8 @@ TEST_CASE("trainer: the same seed gives the same weights bit for bit, another se
     const auto train_set = clouds(100, 1);
     const auto run = [&](std::uint64_t seed) {
         Setup setup(seed);
-        setup.trainer.fit(train_set, quiet_options(2));
-        return weights(setup.model);
+        setup.trainer.fit(train_set, trainer_options(2));
+        return test::weights(setup.model);
     };
     const auto first = run(3);
     CHECK(first == run(3));
@@ -107,7 +91,7 @@ TEST_CASE("trainer: resumed from a checkpoint, also in the middle of an epoch, i
         return std::make_shared<train::LearningRate>(optim::cosine(39), train::LearningRate::Unit::step);
     };
     Setup unbroken(5);
-    unbroken.trainer.fit(train_set, test_set, quiet_options(3, {schedule()}));
+    unbroken.trainer.fit(train_set, test_set, trainer_options(3, {schedule()}));
     for (const std::int64_t stop_at : {1, 13, 20, 38}) {
         CAPTURE(stop_at);
         const auto file = folder.path() / "checkpoint.safetensors";
@@ -115,16 +99,16 @@ TEST_CASE("trainer: resumed from a checkpoint, also in the middle of an epoch, i
             Setup broken(5);
             broken.trainer.fit(
                 train_set, test_set,
-                quiet_options(3, {schedule(), std::make_shared<At>(stop_at, [&](train::Trainer& trainer) {
-                                      trainer.save(file);
-                                      trainer.stop();
-                                  })}));
+                trainer_options(3, {schedule(), std::make_shared<test::CallAt>(stop_at, [&](train::Trainer& trainer) {
+                                        trainer.save(file);
+                                        trainer.stop();
+                                    })}));
             CHECK(broken.trainer.progress().step == stop_at);
         }
         Setup resumed(99);  // everything must come from the file
         resumed.trainer.load(file);
-        resumed.trainer.fit(train_set, test_set, quiet_options(3, {schedule()}));
-        CHECK(weights(resumed.model) == weights(unbroken.model));
+        resumed.trainer.fit(train_set, test_set, trainer_options(3, {schedule()}));
+        CHECK(test::weights(resumed.model) == test::weights(unbroken.model));
         const auto& a = resumed.trainer.progress().history;
         const auto& b = unbroken.trainer.progress().history;
         REQUIRE(a.size() == b.size());
@@ -142,9 +126,10 @@ TEST_CASE("trainer: a checkpoint of another run or model is refused with a messa
     const auto file = folder.path() / "checkpoint.safetensors";
     Setup setup(5);
     setup.trainer.fit(
-        train_set, quiet_options(1, {std::make_shared<At>(2, [&](train::Trainer& trainer) { trainer.save(file); })}));
+        train_set,
+        trainer_options(1, {std::make_shared<test::CallAt>(2, [&](train::Trainer& trainer) { trainer.save(file); })}));
     setup.trainer.load(file);
-    CHECK_THROWS_AS(setup.trainer.fit(other_set, quiet_options(2)), ValueError);
+    CHECK_THROWS_AS(setup.trainer.fit(other_set, trainer_options(2)), ValueError);
 
     nn::Sequential other(nn::Linear(5, 17), nn::Linear(17, 2));
     optim::Adam optimizer(other.parameters());
@@ -164,7 +149,8 @@ TEST_CASE("trainer: a non-finite loss stops the training before it affects the w
     optim::SGD optimizer(model.parameters(), {.lr = 0.1});
     train::Trainer trainer(model, optimizer);
     std::vector<double> before;
-    auto options = quiet_options(1, {std::make_shared<At>(2, [&](train::Trainer& t) { before = weights(t.model()); })});
+    auto options = trainer_options(
+        1, {std::make_shared<test::CallAt>(2, [&](train::Trainer& t) { before = test::weights(t.model()); })});
     options.shuffle = false;
     try {
         trainer.fit(set, options);
@@ -174,7 +160,7 @@ TEST_CASE("trainer: a non-finite loss stops the training before it affects the w
         CHECK(error.layer() == "Sequential/0");
         CHECK(std::string(error.what()).find("epoch 1, batch 2") != std::string::npos);
     }
-    CHECK(weights(model) == before);
+    CHECK(test::weights(model) == before);
 }
 
 TEST_CASE("trainer: Ctrl-C ends the training after the step, with a checkpoint") {
@@ -183,13 +169,13 @@ TEST_CASE("trainer: Ctrl-C ends the training after the step, with a checkpoint")
     const auto file = folder.path() / "last.safetensors";
     Setup setup(1);
     const bool complete = setup.trainer.fit(
-        train_set, quiet_options(5, {std::make_shared<At>(9, [](train::Trainer&) { std::raise(SIGINT); }),
-                                     std::make_shared<train::Checkpoint>(train::CheckpointOptions{.last = file})}));
+        train_set, trainer_options(5, {std::make_shared<test::CallAt>(9, [](train::Trainer&) { std::raise(SIGINT); }),
+                                       std::make_shared<train::Checkpoint>(train::CheckpointOptions{.last = file})}));
     CHECK_FALSE(complete);
     CHECK(setup.trainer.progress().step == 9);
     Setup resumed(2);
     resumed.trainer.load(file);
-    CHECK(weights(resumed.model) == weights(setup.model));
+    CHECK(test::weights(resumed.model) == test::weights(setup.model));
 }
 
 TEST_CASE("trainer: callbacks for early stopping, log, best checkpoint") {
@@ -199,7 +185,7 @@ TEST_CASE("trainer: callbacks for early stopping, log, best checkpoint") {
     for (std::size_t group = 0; group < setup.optimizer.groups(); ++group) setup.optimizer.set_learning_rate(0, group);
     setup.trainer.fit(
         train_set, test_set,
-        quiet_options(
+        trainer_options(
             50, {std::make_shared<train::EarlyStopping>(3), std::make_shared<train::CsvLog>(folder.path() / "log.csv"),
                  std::make_shared<train::Checkpoint>(train::CheckpointOptions{.best = folder.path() / "best"})}));
     CHECK(setup.trainer.progress().epoch == 4);  // nothing improves after the first
@@ -250,11 +236,11 @@ TEST_CASE("trainer: captured steps match eager ones bit for bit, whatever callba
             return cross_entropy(output, labels) * factor;
         });
         const auto changes_factor = std::make_shared<ChangesFactor>(model, factor);
-        auto options = quiet_options(5, {changes_factor});
+        auto options = trainer_options(5, {changes_factor});
         options.capture = record;
         options.clip_norm = 0.7;
         trainer.fit(train_set, test_set, options);
-        Outcome out{weights(model), changes_factor->recorded_gradients, {}, random_state(default_device())};
+        Outcome out{test::weights(model), changes_factor->recorded_gradients, {}, random_state(default_device())};
         for (const auto& epoch : trainer.progress().history)
             out.losses.insert(out.losses.end(), {epoch["train_loss"], epoch["train_accuracy"], epoch["test_loss"]});
         return out;
@@ -280,7 +266,7 @@ TEST_CASE("trainer: replayed steps do not call the model, except for two capture
         Counting model;
         optim::SGD optimizer(model.parameters(), {.lr = 0.1});
         train::Trainer trainer(model, optimizer);
-        auto options = quiet_options(4);
+        auto options = trainer_options(4);
         options.capture = record;
         trainer.fit(train_set, options);
         CHECK(model.calls == (record ? 2 + 3 + 4 : 4 * 13));
@@ -295,7 +281,7 @@ TEST_CASE("trainer: after the first epoch a step creates no buffer and waits onl
         void after_step(train::Trainer&) override { at_step.push_back(test::opencl_calls()); }
     };
     const auto counts = std::make_shared<Counts>();
-    setup.trainer.fit(train_set, quiet_options(3, {counts}));
+    setup.trainer.fit(train_set, trainer_options(3, {counts}));
     REQUIRE(counts->at_step.size() == 300);
     const auto &start = counts->at_step[101], &end = counts->at_step[198];  // in the second epoch
     CHECK(end.create_buffer == start.create_buffer);

@@ -12,9 +12,11 @@ namespace declivity::test::catalogue {
 
 std::vector<Case> cases();
 
-/// If tests run in turns (./bootstrap test, DECLIVITY_TURN), returns whether a long test leaves this case to another
-/// turn. The cases alternate by pairs of turns, and under Oclgrind, where a file has one turn of eight, by the quarters
-/// of 32 turns.
+/// Which of four shares of its cases a long test runs in this turn. A test runs in every second, fourth or eighth turn:
+/// each of these series of turns has all shares.
+std::size_t share_of_turn(std::size_t turn);
+/// If tests run in turns (./bootstrap test turn, DECLIVITY_TURN), returns whether a long test leaves this case to
+/// another turn.
 bool is_other_turn(std::size_t at);
 
 /// The same values, rounded to f32, so that both types compute with the same.
