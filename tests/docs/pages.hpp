@@ -1,4 +1,4 @@
-// What tests of the documentation share.
+// Helpers for tests of the documentation.
 #pragma once
 
 #include <filesystem>

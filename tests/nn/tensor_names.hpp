@@ -1,4 +1,4 @@
-// What tests of modules share.
+// Helpers for tests of modules.
 #pragma once
 
 #include <string>

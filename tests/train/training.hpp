@@ -1,4 +1,4 @@
-// What tests of the trainer share.
+// Helpers for tests of the trainer.
 #pragma once
 
 #include <cstdint>
