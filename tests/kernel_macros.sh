@@ -2,7 +2,8 @@
 # kernel_macros.sh ROOT: a macro of a kernel file is a constant, a list of parameters or arguments, an expression, or the
 # whole definition of functions. One that declares variables of its caller, opens or closes a block, or contains
 # statements fails: such kernels cannot be read from top to bottom. So does an always_inline function that returns a struct
-# or has a restrict parameter: Oclgrind does not know what the compiler writes there instead.
+# or has a restrict parameter: Oclgrind does not know what the compiler writes there instead. So does a 64-bit variable that
+# is a constant in some programs: Mesa 22 drops loops of an int up to a 64-bit constant.
 set -eu
 cd "$1"
 # FILE:MACRO that may contain statements, with the reason. The list may only shrink.
@@ -45,6 +46,10 @@ text == "" && /^#[ ]*define/ { text = $0; from = FILENAME; sub(/\/\/.*/, "", tex
 }
 /^(INLINE|static inline __attribute__\(\(always_inline\)\)) / && (/^[^(]*(\(\([^)]*\)\))?[^(]*struct [A-Za-z0-9_]+ [a-z0-9_]+\(/ || /restrict/) {
     printf "%s:%d: an always_inline function that returns a struct or has a restrict parameter: make it static inline\n", FILENAME, FNR
+    failed = 1
+}
+/(long|ulong|size_t) [A-Za-z_0-9]+ = [A-Z][A-Z_0-9]* \? / {
+    printf "%s:%d: a 64-bit variable that may be a constant: make it int\n", FILENAME, FNR
     failed = 1
 }
 END { exit failed }

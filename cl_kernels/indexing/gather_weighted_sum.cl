@@ -32,7 +32,7 @@ static inline bool is_in_range(const long index, const long rows) { return index
 #include "row.clh"
 
 NOINLINE void gather_weighted_sum_part(const size_t id0, PARAMETERS) {
-    const long K = ROWS ? ROWS : s.k;
+    const int K = ROWS ? ROWS : (int)s.k;
     const long last = min(s.positions, ((long)id0 + 1) * s.each);
     for (long i = id0 * s.each; i < last; ++i) {
         __global const long* index = indices + indices_offset + i * K;
@@ -58,7 +58,7 @@ NOINLINE void gather_weighted_sum_part(const size_t id0, PARAMETERS) {
 __kernel void gather_weighted_sum(PARAMETERS) { gather_weighted_sum_part(get_global_id(0), ARGUMENTS); }
 
 NOINLINE void gather_weighted_sum_backward_weights_part(const size_t id0, PARAMETERS) {
-    const long K = ROWS ? ROWS : s.k;
+    const int K = ROWS ? ROWS : (int)s.k;
     const long last = min(s.positions, ((long)id0 + 1) * s.each);
     for (long i = id0 * s.each; i < last; ++i) {
         __global const REAL* g = other + other_offset + i * s.length;
@@ -85,7 +85,7 @@ __kernel void gather_weighted_sum_backward_weights(PARAMETERS) {
 #else
 
 __kernel void gather_weighted_sum(PARAMETERS) {
-    const long K = ROWS ? ROWS : s.k;
+    const int K = ROWS ? ROWS : (int)s.k;
     const long id = get_global_id(0), i = id / s.length, d = id - i * s.length;
     if (i >= s.positions) return;
     REAL sum = 0;
@@ -98,7 +98,7 @@ __kernel void gather_weighted_sum(PARAMETERS) {
 }
 
 __kernel void gather_weighted_sum_backward_weights(PARAMETERS) {
-    const long K = ROWS ? ROWS : s.k;
+    const int K = ROWS ? ROWS : (int)s.k;
     const long id = get_global_id(0), i = id / K;
     if (i >= s.positions) return;
     const long index = indices[indices_offset + id];
