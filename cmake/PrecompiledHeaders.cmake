@@ -7,8 +7,9 @@
 #
 # A compiler takes a precompiled header for sources with the same flags alone, those for position-independent code,
 # optimisation, debugging and the macros that the header looks at. So there is one for each group with the same flags:
-# - the library, whose runtime has its own: <CL/opencl.hpp> takes as long as the standard library, and brings static
-#   initialisers into each object that includes it, which the other layers have none of (startup.initialisers);
+# - the library: its runtime has its own, since <CL/opencl.hpp> takes as long as the standard library, and brings static
+#   initialisers into each object that includes it, which the other layers have none of (startup.initialisers); and its core,
+#   which is optimised more than other layers;
 # - programs as users write them: samples, pages of the guide, peers;
 # - programs that reach into the library: its command, the benchmark;
 # - tests, those that are optimised and those that are not.

@@ -14,19 +14,19 @@
 namespace declivity::io {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, DType>, 13> kTypes{{{"F32", DType::f32},
-                                                                     {"F64", DType::f64},
-                                                                     {"F16", DType::f16},
-                                                                     {"BF16", DType::bf16},
-                                                                     {"I8", DType::i8},
-                                                                     {"U8", DType::u8},
-                                                                     {"I16", DType::i16},
-                                                                     {"U16", DType::u16},
-                                                                     {"I32", DType::i32},
-                                                                     {"U32", DType::u32},
-                                                                     {"I64", DType::i64},
-                                                                     {"U64", DType::u64},
-                                                                     {"BOOL", DType::boolean}}};
+constexpr std::array<std::pair<std::string_view, DType>, 13> kTypeNames{{{"F32", DType::f32},
+                                                                         {"F64", DType::f64},
+                                                                         {"F16", DType::f16},
+                                                                         {"BF16", DType::bf16},
+                                                                         {"I8", DType::i8},
+                                                                         {"U8", DType::u8},
+                                                                         {"I16", DType::i16},
+                                                                         {"U16", DType::u16},
+                                                                         {"I32", DType::i32},
+                                                                         {"U32", DType::u32},
+                                                                         {"I64", DType::i64},
+                                                                         {"U64", DType::u64},
+                                                                         {"BOOL", DType::boolean}}};
 
 // Tracks how far the JSON reader has read, so that errors include the position.
 class Cursor {
@@ -101,8 +101,8 @@ class Handler {
         if (state_ == State::metadata) {
             if (!header_.metadata.emplace(key_, value).second) fail(fmt::format("metadata '{}' occurs twice", key_));
         } else if (state_ == State::entry && field_ == "dtype") {
-            const auto* type = std::ranges::find(kTypes, value, &std::pair<std::string_view, DType>::first);
-            if (type == kTypes.end())
+            const auto* type = std::ranges::find(kTypeNames, value, &std::pair<std::string_view, DType>::first);
+            if (type == kTypeNames.end())
                 fail(
                     fmt::format("array '{}' has type '{}', expected F32, F64, F16, BF16, I8, U8, I16, U16, I32, U32, "
                                 "I64, U64 or BOOL",
@@ -247,7 +247,7 @@ SafetensorsHeader parse_safetensors_header(const std::string& file, std::string_
 }
 
 std::string_view safetensors_name(DType type) noexcept {
-    return std::ranges::find(kTypes, type, &std::pair<std::string_view, DType>::second)->first;
+    return std::ranges::find(kTypeNames, type, &std::pair<std::string_view, DType>::second)->first;
 }
 
 }  // namespace declivity::io

@@ -12,7 +12,7 @@
 namespace declivity::models {
 namespace {
 
-constexpr FileLayout kLayout{.prefix = "bert."};
+constexpr FileLayout kBERTLayout{.prefix = "bert."};
 
 nn::LayerNorm make_norm(const BERTConfig& config, const ModelOptions& options) {
     return nn::LayerNorm(config.hidden_size,
@@ -37,9 +37,9 @@ class Output : public nn::Callable<Tensor(Tensor, Tensor)> {
     nn::Dropout& dropout_;
 };
 
-class Block : public nn::Callable<Tensor(Tensor, Tensor)> {
+class BERTBlock : public nn::Callable<Tensor(Tensor, Tensor)> {
   public:
-    Block(const BERTConfig& config, const ModelOptions& options)
+    BERTBlock(const BERTConfig& config, const ModelOptions& options)
         : attention_(add("attention", Container())),
           self_(attention_.add("self", SelfAttention(config.hidden_size, config.num_attention_heads, true,
                                                      config.attention_probs_dropout_prob, options))),
@@ -47,7 +47,7 @@ class Block : public nn::Callable<Tensor(Tensor, Tensor)> {
           intermediate_(add("intermediate", Dense(config.hidden_size, config.intermediate_size, options,
                                                   activation_of("BERTConfig::hidden_act", config.hidden_act)))),
           output_(add("output", Output(config.intermediate_size, config, options))) {}
-    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(Block); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(BERTBlock); }
 
   protected:
     Tensor forward(Tensor x, Tensor mask) override {
@@ -97,19 +97,20 @@ class BERTEmbeddings : public nn::Callable<Tensor(Tensor, Tensor, Tensor)> {
 
 class BERTEncoder : public nn::Callable<Tensor(Tensor, Tensor)> {
   public:
-    BERTEncoder(const BERTConfig& config, const ModelOptions& options) : layer_(add("layer", nn::ModuleList<Block>())) {
-        for (std::int64_t i = 0; i < config.num_hidden_layers; ++i) layer_.append(Block(config, options));
+    BERTEncoder(const BERTConfig& config, const ModelOptions& options)
+        : layer_(add("layer", nn::ModuleList<BERTBlock>())) {
+        for (std::int64_t i = 0; i < config.num_hidden_layers; ++i) layer_.append(BERTBlock(config, options));
     }
     [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(BERTEncoder); }
 
   protected:
     Tensor forward(Tensor x, Tensor mask) override {
-        for (Block& block : layer_) x = block(x, mask);
+        for (BERTBlock& block : layer_) x = block(x, mask);
         return x;
     }
 
   private:
-    nn::ModuleList<Block>& layer_;
+    nn::ModuleList<BERTBlock>& layer_;
 };
 
 /// Masked-LM head, from token states to word scores; its parameters are named "cls.predictions" in files.
@@ -193,7 +194,7 @@ BERT BERT::from_pretrained(const std::filesystem::path& folder, const Pretrained
     const FunctionScope function(name);
     const BERTConfig config = BERTConfig::load(folder / "config.json");
     return read_pretrained<BERT>(
-        name, folder, kLayout, options.strict,
+        name, folder, kBERTLayout, options.strict,
         [&](const VisitParameter& visit) { visit_parameters(config, "", add_pooling_layer, visit); },
         [&] {
             return BERT(config, {options.dtype, options.device}, add_pooling_layer);
@@ -201,11 +202,11 @@ BERT BERT::from_pretrained(const std::filesystem::path& folder, const Pretrained
 }
 LoadedState BERT::load_weights(const std::filesystem::path& path, bool strict) {
     const FunctionScope function("BERT::load_weights");
-    return models::load_weights("BERT::load_weights", *this, path, kLayout, strict);
+    return models::load_weights("BERT::load_weights", *this, path, kBERTLayout, strict);
 }
 void BERT::save_pretrained(const std::filesystem::path& folder, std::uint64_t max_shard_size) const {
     const FunctionScope function("BERT::save_pretrained");
-    save_weights(*this, folder, kLayout, max_shard_size);
+    save_weights(*this, folder, kBERTLayout, max_shard_size);
     BERTConfig config = config_;
     config.other_fields = saved_fields(*this, std::move(config.other_fields), "BertModel");
     config.save(folder / "config.json");
@@ -238,17 +239,17 @@ BERTForMaskedLM BERTForMaskedLM::from_pretrained(const std::filesystem::path& fo
         if (!config.tie_word_embeddings) visit({head + "decoder.weight"}, {config.vocab_size, config.hidden_size});
         visit({head + "bias"}, {config.vocab_size});
     };
-    return read_pretrained<BERTForMaskedLM>(name, folder, kLayout, options.strict, parameters, [&] {
+    return read_pretrained<BERTForMaskedLM>(name, folder, kBERTLayout, options.strict, parameters, [&] {
         return BERTForMaskedLM(config, {options.dtype, options.device});
     });
 }
 LoadedState BERTForMaskedLM::load_weights(const std::filesystem::path& path, bool strict) {
     const FunctionScope function("BERTForMaskedLM::load_weights");
-    return models::load_weights("BERTForMaskedLM::load_weights", *this, path, kLayout, strict);
+    return models::load_weights("BERTForMaskedLM::load_weights", *this, path, kBERTLayout, strict);
 }
 void BERTForMaskedLM::save_pretrained(const std::filesystem::path& folder, std::uint64_t max_shard_size) const {
     const FunctionScope function("BERTForMaskedLM::save_pretrained");
-    save_weights(*this, folder, kLayout, max_shard_size);
+    save_weights(*this, folder, kBERTLayout, max_shard_size);
     BERTConfig config = bert_.config();
     config.other_fields = saved_fields(*this, std::move(config.other_fields), "BertForMaskedLM");
     config.save(folder / "config.json");
@@ -272,18 +273,18 @@ BERTForSequenceClassification BERTForSequenceClassification::from_pretrained(con
         visit_parameters(config, "bert.", true, visit);
         visit_layer(visit, "classifier", {config.num_labels, config.hidden_size});
     };
-    return read_pretrained<BERTForSequenceClassification>(name, folder, kLayout, options.strict, parameters, [&] {
+    return read_pretrained<BERTForSequenceClassification>(name, folder, kBERTLayout, options.strict, parameters, [&] {
         return BERTForSequenceClassification(config, {options.dtype, options.device});
     });
 }
 LoadedState BERTForSequenceClassification::load_weights(const std::filesystem::path& path, bool strict) {
     const FunctionScope function("BERTForSequenceClassification::load_weights");
-    return models::load_weights("BERTForSequenceClassification::load_weights", *this, path, kLayout, strict);
+    return models::load_weights("BERTForSequenceClassification::load_weights", *this, path, kBERTLayout, strict);
 }
 void BERTForSequenceClassification::save_pretrained(const std::filesystem::path& folder,
                                                     std::uint64_t max_shard_size) const {
     const FunctionScope function("BERTForSequenceClassification::save_pretrained");
-    save_weights(*this, folder, kLayout, max_shard_size);
+    save_weights(*this, folder, kBERTLayout, max_shard_size);
     BERTConfig config = bert_.config();
     config.other_fields = saved_fields(*this, std::move(config.other_fields), "BertForSequenceClassification");
     config.save(folder / "config.json");

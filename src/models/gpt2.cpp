@@ -14,14 +14,14 @@
 namespace declivity::models {
 namespace {
 
-constexpr FileLayout kLayout{.prefix = "transformer.", .is_transposed = [](std::string_view name) {
-                                 return name.ends_with("c_attn.weight") || name.ends_with("c_proj.weight") ||
-                                        name.ends_with("c_fc.weight");
-                             }};
+constexpr FileLayout kGPT2Layout{.prefix = "transformer.", .is_transposed = [](std::string_view name) {
+                                     return name.ends_with("c_attn.weight") || name.ends_with("c_proj.weight") ||
+                                            name.ends_with("c_fc.weight");
+                                 }};
 
-class Attention : public nn::Callable<Tensor(Tensor, LayerInputs)> {
+class GPT2Attention : public nn::Callable<Tensor(Tensor, LayerInputs)> {
   public:
-    Attention(const GPT2Config& config, std::int64_t layer, const ModelOptions& options)
+    GPT2Attention(const GPT2Config& config, std::int64_t layer, const ModelOptions& options)
         : c_attn_(add("c_attn", nn::Linear(config.n_embd, 3 * config.n_embd, linear_options(true, options)))),
           c_proj_(add("c_proj", nn::Linear(config.n_embd, config.n_embd, linear_options(true, options)))),
           resid_dropout_(add("resid_dropout", nn::Dropout(config.resid_pdrop))),
@@ -31,7 +31,7 @@ class Attention : public nn::Callable<Tensor(Tensor, LayerInputs)> {
         if (config.scale_attn_weights) scale_ = 1 / std::sqrt(static_cast<double>(config.n_embd / config.n_head));
         if (config.scale_attn_by_inverse_layer_idx) scale_ /= static_cast<double>(layer + 1);
     }
-    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(Attention); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(GPT2Attention); }
 
   protected:
     Tensor forward(Tensor x, LayerInputs inputs) override {
@@ -55,16 +55,16 @@ class Attention : public nn::Callable<Tensor(Tensor, LayerInputs)> {
     double dropout_, scale_ = 1;
 };
 
-class Feedforward : public nn::Layer {
+class GPT2Feedforward : public nn::Layer {
   public:
-    Feedforward(const GPT2Config& config, const ModelOptions& options)
+    GPT2Feedforward(const GPT2Config& config, const ModelOptions& options)
         : c_fc_(add("c_fc", nn::Linear(config.n_embd, config.n_inner.value_or(4 * config.n_embd),
                                        linear_options(true, options)))),
           c_proj_(add("c_proj", nn::Linear(config.n_inner.value_or(4 * config.n_embd), config.n_embd,
                                            linear_options(true, options)))),
           dropout_(add("dropout", nn::Dropout(config.resid_pdrop))),
           activation_(activation_of("GPT2Config::activation_function", config.activation_function)) {}
-    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(Feedforward); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(GPT2Feedforward); }
 
   protected:
     Tensor forward(Tensor x) override { return dropout_(c_proj_(activation_(c_fc_(std::move(x))))); }
@@ -80,14 +80,14 @@ nn::LayerNorm make_norm(const GPT2Config& config, const ModelOptions& options) {
                          {.eps = config.layer_norm_epsilon, .dtype = options.dtype, .device = options.device});
 }
 
-class Block : public nn::Callable<Tensor(Tensor, LayerInputs)> {
+class GPT2Block : public nn::Callable<Tensor(Tensor, LayerInputs)> {
   public:
-    Block(const GPT2Config& config, std::int64_t layer, const ModelOptions& options)
+    GPT2Block(const GPT2Config& config, std::int64_t layer, const ModelOptions& options)
         : ln_1_(add("ln_1", make_norm(config, options))),
-          attn_(add("attn", Attention(config, layer, options))),
+          attn_(add("attn", GPT2Attention(config, layer, options))),
           ln_2_(add("ln_2", make_norm(config, options))),
-          mlp_(add("mlp", Feedforward(config, options))) {}
-    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(Block); }
+          mlp_(add("mlp", GPT2Feedforward(config, options))) {}
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(GPT2Block); }
 
   protected:
     Tensor forward(Tensor x, LayerInputs inputs) override {
@@ -97,9 +97,9 @@ class Block : public nn::Callable<Tensor(Tensor, LayerInputs)> {
 
   private:
     nn::LayerNorm& ln_1_;
-    Attention& attn_;
+    GPT2Attention& attn_;
     nn::LayerNorm& ln_2_;
-    Feedforward& mlp_;
+    GPT2Feedforward& mlp_;
 };
 
 }  // namespace
@@ -112,9 +112,10 @@ class GPT2Model : public nn::Callable<Tensor(Tensor, CausalInputs)> {
           wpe_(add("wpe", nn::Embedding(config.n_positions, config.n_embd,
                                         {.dtype = options.dtype, .device = options.device}))),
           drop_(add("drop", nn::Dropout(config.embd_pdrop))),
-          h_(add("h", nn::ModuleList<Block>())),
+          h_(add("h", nn::ModuleList<GPT2Block>())),
           ln_f_([&]() -> nn::LayerNorm& {
-              for (std::int64_t layer = 0; layer < config.n_layer; ++layer) h_.append(Block(config, layer, options));
+              for (std::int64_t layer = 0; layer < config.n_layer; ++layer)
+                  h_.append(GPT2Block(config, layer, options));
               return add("ln_f", make_norm(config, options));
           }()),
           max_positions_(config.n_positions) {}
@@ -134,7 +135,7 @@ class GPT2Model : public nn::Callable<Tensor(Tensor, CausalInputs)> {
   private:
     nn::Embedding &wte_, &wpe_;
     nn::Dropout& drop_;
-    nn::ModuleList<Block>& h_;
+    nn::ModuleList<GPT2Block>& h_;
     nn::LayerNorm& ln_f_;
     std::int64_t max_positions_;
 };
@@ -191,18 +192,19 @@ GPT2 GPT2::from_pretrained(const std::filesystem::path& folder, const Pretrained
     const FunctionScope function(name);
     const GPT2Config config = GPT2Config::load(folder / "config.json");
     return read_pretrained<GPT2>(
-        name, folder, kLayout, options.strict, [&](const VisitParameter& visit) { visit_parameters(config, visit); },
+        name, folder, kGPT2Layout, options.strict,
+        [&](const VisitParameter& visit) { visit_parameters(config, visit); },
         [&] {
             return GPT2(config, {options.dtype, options.device});
         });
 }
 LoadedState GPT2::load_weights(const std::filesystem::path& path, bool strict) {
     const FunctionScope function("GPT2::load_weights");
-    return models::load_weights("GPT2::load_weights", *this, path, kLayout, strict);
+    return models::load_weights("GPT2::load_weights", *this, path, kGPT2Layout, strict);
 }
 void GPT2::save_pretrained(const std::filesystem::path& folder, std::uint64_t max_shard_size) const {
     const FunctionScope function("GPT2::save_pretrained");
-    save_weights(*this, folder, kLayout, max_shard_size);
+    save_weights(*this, folder, kGPT2Layout, max_shard_size);
     GPT2Config config = config_;
     config.other_fields = saved_fields(*this, std::move(config.other_fields), "GPT2LMHeadModel");
     config.save(folder / "config.json");

@@ -15,7 +15,7 @@
 namespace declivity::models {
 namespace {
 
-constexpr FileLayout kLayout{.prefix = "model."};
+constexpr FileLayout kLlamaLayout{.prefix = "model."};
 
 /// Radians per token of each pair of elements (J. Su et al., RoFormer, 2021), scaled according to RopeScaling.
 std::vector<double> rotary_frequencies(const LlamaConfig& config) {
@@ -38,9 +38,9 @@ std::vector<double> rotary_frequencies(const LlamaConfig& config) {
     return out;
 }
 
-class Attention : public nn::Callable<Tensor(Tensor, LayerInputs, Tensor)> {
+class LlamaAttention : public nn::Callable<Tensor(Tensor, LayerInputs, Tensor)> {
   public:
-    Attention(const LlamaConfig& config, std::int64_t layer, const ModelOptions& options)
+    LlamaAttention(const LlamaConfig& config, std::int64_t layer, const ModelOptions& options)
         : q_proj_(add("q_proj", projection(config, config.num_attention_heads, options))),
           k_proj_(add("k_proj", projection(config, config.kv_heads(), options))),
           v_proj_(add("v_proj", projection(config, config.kv_heads(), options))),
@@ -52,7 +52,7 @@ class Attention : public nn::Callable<Tensor(Tensor, LayerInputs, Tensor)> {
           dropout_(config.attention_dropout) {
         if (layer >= config.max_window_layers) window_ = config.sliding_window;
     }
-    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(Attention); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(LlamaAttention); }
 
   protected:
     Tensor forward(Tensor x, LayerInputs inputs, Tensor frequencies) override {
@@ -84,15 +84,15 @@ class Attention : public nn::Callable<Tensor(Tensor, LayerInputs, Tensor)> {
     std::optional<std::int64_t> window_;
 };
 
-class Feedforward : public nn::Layer {
+class LlamaFeedforward : public nn::Layer {
   public:
-    Feedforward(const LlamaConfig& config, const ModelOptions& options)
+    LlamaFeedforward(const LlamaConfig& config, const ModelOptions& options)
         : gate_proj_(add("gate_proj", up(config, options))),
           up_proj_(add("up_proj", up(config, options))),
           down_proj_(add("down_proj", nn::Linear(config.intermediate_size, config.hidden_size,
                                                  linear_options(config.mlp_bias, options)))),
           activation_(activation_of("LlamaConfig::hidden_act", config.hidden_act)) {}
-    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(Feedforward); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(LlamaFeedforward); }
 
   protected:
     Tensor forward(Tensor x) override { return down_proj_(activation_(gate_proj_(x)) * up_proj_(x)); }
@@ -111,14 +111,14 @@ nn::RMSNorm make_norm(const LlamaConfig& config, const ModelOptions& options) {
                        {.eps = config.rms_norm_eps, .dtype = options.dtype, .device = options.device});
 }
 
-class Block : public nn::Callable<Tensor(Tensor, LayerInputs, Tensor)> {
+class LlamaBlock : public nn::Callable<Tensor(Tensor, LayerInputs, Tensor)> {
   public:
-    Block(const LlamaConfig& config, std::int64_t layer, const ModelOptions& options)
-        : self_attn_(add("self_attn", Attention(config, layer, options))),
-          mlp_(add("mlp", Feedforward(config, options))),
+    LlamaBlock(const LlamaConfig& config, std::int64_t layer, const ModelOptions& options)
+        : self_attn_(add("self_attn", LlamaAttention(config, layer, options))),
+          mlp_(add("mlp", LlamaFeedforward(config, options))),
           input_layernorm_(add("input_layernorm", make_norm(config, options))),
           post_attention_layernorm_(add("post_attention_layernorm", make_norm(config, options))) {}
-    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(Block); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(LlamaBlock); }
 
   protected:
     Tensor forward(Tensor x, LayerInputs inputs, Tensor frequencies) override {
@@ -127,8 +127,8 @@ class Block : public nn::Callable<Tensor(Tensor, LayerInputs, Tensor)> {
     }
 
   private:
-    Attention& self_attn_;
-    Feedforward& mlp_;
+    LlamaAttention& self_attn_;
+    LlamaFeedforward& mlp_;
     nn::RMSNorm &input_layernorm_, &post_attention_layernorm_;
 };
 
@@ -139,10 +139,10 @@ class LlamaModel : public nn::Callable<Tensor(Tensor, CausalInputs)> {
     LlamaModel(const LlamaConfig& config, const ModelOptions& options)
         : embed_tokens_(add("embed_tokens", nn::Embedding(config.vocab_size, config.hidden_size,
                                                           {.dtype = options.dtype, .device = options.device}))),
-          layers_(add("layers", nn::ModuleList<Block>())),
+          layers_(add("layers", nn::ModuleList<LlamaBlock>())),
           norm_([&]() -> nn::RMSNorm& {
               for (std::int64_t layer = 0; layer < config.num_hidden_layers; ++layer)
-                  layers_.append(Block(config, layer, options));
+                  layers_.append(LlamaBlock(config, layer, options));
               return add("norm", make_norm(config, options));
           }()),
           max_positions_(config.max_position_embeddings),
@@ -171,7 +171,7 @@ class LlamaModel : public nn::Callable<Tensor(Tensor, CausalInputs)> {
     }
 
     nn::Embedding& embed_tokens_;
-    nn::ModuleList<Block>& layers_;
+    nn::ModuleList<LlamaBlock>& layers_;
     nn::RMSNorm& norm_;
     std::int64_t max_positions_;
     Tensor frequencies_;
@@ -231,18 +231,19 @@ Llama Llama::from_pretrained(const std::filesystem::path& folder, const Pretrain
     const FunctionScope function(name);
     const LlamaConfig config = LlamaConfig::load(folder / "config.json");
     return read_pretrained<Llama>(
-        name, folder, kLayout, options.strict, [&](const VisitParameter& visit) { visit_parameters(config, visit); },
+        name, folder, kLlamaLayout, options.strict,
+        [&](const VisitParameter& visit) { visit_parameters(config, visit); },
         [&] {
             return Llama(config, {options.dtype, options.device});
         });
 }
 LoadedState Llama::load_weights(const std::filesystem::path& path, bool strict) {
     const FunctionScope function("Llama::load_weights");
-    return models::load_weights("Llama::load_weights", *this, path, kLayout, strict);
+    return models::load_weights("Llama::load_weights", *this, path, kLlamaLayout, strict);
 }
 void Llama::save_pretrained(const std::filesystem::path& folder, std::uint64_t max_shard_size) const {
     const FunctionScope function("Llama::save_pretrained");
-    save_weights(*this, folder, kLayout, max_shard_size);
+    save_weights(*this, folder, kLlamaLayout, max_shard_size);
     LlamaConfig config = config_;
     config.other_fields = saved_fields(*this, std::move(config.other_fields), "LlamaForCausalLM");
     config.save(folder / "config.json");

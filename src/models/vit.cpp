@@ -12,16 +12,16 @@
 namespace declivity::models {
 namespace {
 
-constexpr FileLayout kLayout{.prefix = "vit."};
+constexpr FileLayout kViTLayout{.prefix = "vit."};
 
 nn::LayerNorm make_norm(const ViTConfig& config, const ModelOptions& options) {
     return nn::LayerNorm(config.hidden_size,
                          {.eps = config.layer_norm_eps, .dtype = options.dtype, .device = options.device});
 }
 
-class Block : public nn::Layer {
+class ViTBlock : public nn::Layer {
   public:
-    Block(const ViTConfig& config, const ModelOptions& options)
+    ViTBlock(const ViTConfig& config, const ModelOptions& options)
         : attention_(add("attention", Container())),
           self_(
               attention_.add("attention", SelfAttention(config.hidden_size, config.num_attention_heads, config.qkv_bias,
@@ -33,7 +33,7 @@ class Block : public nn::Layer {
           norm_before_(add("layernorm_before", make_norm(config, options))),
           norm_after_(add("layernorm_after", make_norm(config, options))),
           dropout_(add("dropout", nn::Dropout(config.hidden_dropout_prob))) {}
-    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(Block); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(ViTBlock); }
 
   protected:
     Tensor forward(Tensor x) override {
@@ -90,19 +90,20 @@ class ViTEmbeddings : public nn::Layer {
 
 class ViTEncoder : public nn::Layer {
   public:
-    ViTEncoder(const ViTConfig& config, const ModelOptions& options) : layer_(add("layer", nn::ModuleList<Block>())) {
-        for (std::int64_t i = 0; i < config.num_hidden_layers; ++i) layer_.append(Block(config, options));
+    ViTEncoder(const ViTConfig& config, const ModelOptions& options)
+        : layer_(add("layer", nn::ModuleList<ViTBlock>())) {
+        for (std::int64_t i = 0; i < config.num_hidden_layers; ++i) layer_.append(ViTBlock(config, options));
     }
     [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(ViTEncoder); }
 
   protected:
     Tensor forward(Tensor x) override {
-        for (Block& block : layer_) x = block(x);
+        for (ViTBlock& block : layer_) x = block(x);
         return x;
     }
 
   private:
-    nn::ModuleList<Block>& layer_;
+    nn::ModuleList<ViTBlock>& layer_;
 };
 
 ViT::ViT(const ViTConfig& config, const ModelOptions& options, bool add_pooling_layer)
@@ -154,7 +155,7 @@ ViT ViT::from_pretrained(const std::filesystem::path& folder, const PretrainedOp
     const FunctionScope function(name);
     const ViTConfig config = ViTConfig::load(folder / "config.json");
     return read_pretrained<ViT>(
-        name, folder, kLayout, options.strict,
+        name, folder, kViTLayout, options.strict,
         [&](const VisitParameter& visit) { visit_parameters(config, "", add_pooling_layer, visit); },
         [&] {
             return ViT(config, {options.dtype, options.device}, add_pooling_layer);
@@ -162,11 +163,11 @@ ViT ViT::from_pretrained(const std::filesystem::path& folder, const PretrainedOp
 }
 LoadedState ViT::load_weights(const std::filesystem::path& path, bool strict) {
     const FunctionScope function("ViT::load_weights");
-    return models::load_weights("ViT::load_weights", *this, path, kLayout, strict);
+    return models::load_weights("ViT::load_weights", *this, path, kViTLayout, strict);
 }
 void ViT::save_pretrained(const std::filesystem::path& folder, std::uint64_t max_shard_size) const {
     const FunctionScope function("ViT::save_pretrained");
-    save_weights(*this, folder, kLayout, max_shard_size);
+    save_weights(*this, folder, kViTLayout, max_shard_size);
     ViTConfig config = config_;
     config.other_fields = saved_fields(*this, std::move(config.other_fields), "ViTModel");
     config.save(folder / "config.json");
@@ -189,18 +190,18 @@ ViTForImageClassification ViTForImageClassification::from_pretrained(const std::
         visit_parameters(config, "vit.", false, visit);
         visit_layer(visit, "classifier", {config.num_labels, config.hidden_size});
     };
-    return read_pretrained<ViTForImageClassification>(name, folder, kLayout, options.strict, parameters, [&] {
+    return read_pretrained<ViTForImageClassification>(name, folder, kViTLayout, options.strict, parameters, [&] {
         return ViTForImageClassification(config, {options.dtype, options.device});
     });
 }
 LoadedState ViTForImageClassification::load_weights(const std::filesystem::path& path, bool strict) {
     const FunctionScope function("ViTForImageClassification::load_weights");
-    return models::load_weights("ViTForImageClassification::load_weights", *this, path, kLayout, strict);
+    return models::load_weights("ViTForImageClassification::load_weights", *this, path, kViTLayout, strict);
 }
 void ViTForImageClassification::save_pretrained(const std::filesystem::path& folder,
                                                 std::uint64_t max_shard_size) const {
     const FunctionScope function("ViTForImageClassification::save_pretrained");
-    save_weights(*this, folder, kLayout, max_shard_size);
+    save_weights(*this, folder, kViTLayout, max_shard_size);
     ViTConfig config = vit_.config();
     config.other_fields = saved_fields(*this, std::move(config.other_fields), "ViTForImageClassification");
     config.save(folder / "config.json");

@@ -32,8 +32,8 @@ struct Header {
 }  // namespace
 
 BinaryStore::BinaryStore(const DeviceInfo& device, const std::string& source, const std::string& options)
-    : identity_(fmt::format("declivity {}\n{}\n{}\n{}\n{}\n{}\n{}", kVersion, device.platform, device.name,
-                            device.version, device.driver, options, source)) {
+    : identity_(fmt::format("declivity {}\n{}\n{}\n{}\n{}\n{}\n{}\n{}", kVersion, device.platform, device.name,
+                            device.version, device.driver, options, environment().driver_options, source)) {
     const std::filesystem::path& base = environment().cache_folder;
     if (!base.empty()) file_ = base / fmt::format("{:016x}.bin", hash(identity_.data(), identity_.size()));
 }

@@ -124,7 +124,8 @@ const Environment* parsed() {
         .dumped_kernels = folder("DECLIVITY_DUMP_KERNELS"),
         .kernel_folder = folder("DECLIVITY_KERNEL_DIR"),
         .cache_folder = cache_folder(),
-        .tuning_file = {}};
+        .tuning_file = {},
+        .driver_options = text_of("POCL_EXTRA_BUILD_FLAGS")};
     if (const auto own = given("DECLIVITY_TUNING_FILE")) out->tuning_file = *own;
     else if (!out->cache_folder.empty()) out->tuning_file = out->cache_folder / "tuning.json";
     return out;

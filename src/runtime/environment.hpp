@@ -66,6 +66,7 @@ struct Environment {
     /// Empty: disabled.
     std::filesystem::path cache_folder;
     std::filesystem::path tuning_file;  // DECLIVITY_TUNING_FILE, or a file in the cache folder; empty: disabled
+    std::string driver_options;         // POCL_EXTRA_BUILD_FLAGS, which PoCL adds to the options of each program
 };
 
 /// The environment at the time of the first call.

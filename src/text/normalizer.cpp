@@ -14,9 +14,9 @@ namespace declivity::text {
 namespace {
 
 /// A normalizer implemented by a function.
-class Function : public Normalizer {
+class FunctionNormalizer : public Normalizer {
   public:
-    explicit Function(std::function<void(NormalizedText&)> function) : function_(std::move(function)) {}
+    explicit FunctionNormalizer(std::function<void(NormalizedText&)> function) : function_(std::move(function)) {}
     void apply(NormalizedText& text) const override { function_(text); }
 
   private:
@@ -24,7 +24,7 @@ class Function : public Normalizer {
 };
 
 std::shared_ptr<const Normalizer> function(std::function<void(NormalizedText&)> implementation) {
-    return std::make_shared<const Function>(std::move(implementation));
+    return std::make_shared<const FunctionNormalizer>(std::move(implementation));
 }
 
 std::shared_ptr<const Normalizer> form(NormalForm normal_form) {

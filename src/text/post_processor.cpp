@@ -121,10 +121,10 @@ class Template : public PostProcessor {
 };
 
 /// BERT's [CLS] A [SEP] B [SEP], or RoBERTa's <s> A </s></s> B </s>, whose types are all 0.
-class Bert : public PostProcessor {
+class BertPostProcessor : public PostProcessor {
   public:
     using Token = std::pair<std::int64_t, std::string>;
-    Bert(Token cls, Token sep, bool roberta, bool trim, bool add_prefix_space)
+    BertPostProcessor(Token cls, Token sep, bool roberta, bool trim, bool add_prefix_space)
         : cls_(std::move(cls)),
           sep_(std::move(sep)),
           roberta_(roberta),
@@ -222,12 +222,12 @@ std::shared_ptr<const PostProcessor> make_post_processor(const JsonValue& descri
     if (type == "BertProcessing" || type == "RobertaProcessing") {
         const bool roberta = type == "RobertaProcessing";
         const auto token = [&](const char* name) {
-            return Bert::Token(description[name].at(1).integer(0, kMaxId),
-                               description[name].at(std::size_t{0}).string());
+            return BertPostProcessor::Token(description[name].at(1).integer(0, kMaxId),
+                                            description[name].at(std::size_t{0}).string());
         };
-        return std::make_shared<const Bert>(token("cls"), token("sep"), roberta,
-                                            roberta && description.boolean("trim_offsets", true),
-                                            description.boolean("add_prefix_space", true));
+        return std::make_shared<const BertPostProcessor>(token("cls"), token("sep"), roberta,
+                                                         roberta && description.boolean("trim_offsets", true),
+                                                         description.boolean("add_prefix_space", true));
     }
     description["type"].fail(fmt::format("'{}' is not a known post-processor", type));
 }

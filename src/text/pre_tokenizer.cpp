@@ -139,9 +139,9 @@ Offsets first_character_span(const NormalizedText& text, Range piece) {
     return text.original({piece.begin, piece.begin + bytes_of(static_cast<unsigned char>(text.str()[piece.begin]))});
 }
 
-class ByteLevel : public PreTokenizer {
+class ByteLevelPreTokenizer : public PreTokenizer {
   public:
-    ByteLevel(bool add_prefix_space, bool use_regex) : add_prefix_space_(add_prefix_space) {
+    ByteLevelPreTokenizer(bool add_prefix_space, bool use_regex) : add_prefix_space_(add_prefix_space) {
         if (use_regex) split_ = split(find_regex(Regex(kByteLevelPattern), false), Behavior::isolated);
     }
     void apply(Pieces& pieces) const override {
@@ -161,9 +161,9 @@ class ByteLevel : public PreTokenizer {
     std::shared_ptr<const PreTokenizer> split_;
 };
 
-class Metaspace : public PreTokenizer {
+class MetaspacePreTokenizer : public PreTokenizer {
   public:
-    explicit Metaspace(const JsonValue& description)
+    explicit MetaspacePreTokenizer(const JsonValue& description)
         : replacement_(utf8(description.has("replacement") ? description["replacement"].character() : U'\u2581')) {
         std::string scheme = description.string("prepend_scheme", "always");
         // Files of earlier versions of the format.
@@ -200,9 +200,9 @@ class Metaspace : public PreTokenizer {
     std::shared_ptr<const PreTokenizer> split_;
 };
 
-class Sequence : public PreTokenizer {
+class PreTokenizerSequence : public PreTokenizer {
   public:
-    explicit Sequence(std::vector<std::shared_ptr<const PreTokenizer>> parts) : parts_(std::move(parts)) {}
+    explicit PreTokenizerSequence(std::vector<std::shared_ptr<const PreTokenizer>> parts) : parts_(std::move(parts)) {}
     void apply(Pieces& pieces) const override {
         for (const auto& part : parts_) part->apply(pieces);
     }
@@ -244,16 +244,16 @@ std::shared_ptr<const PreTokenizer> make_pre_tokenizer(const JsonValue& descript
         std::vector<std::shared_ptr<const PreTokenizer>> parts;
         const JsonValue list = description["pretokenizers"];
         for (std::size_t i = 0; i < list.size(); ++i) parts.push_back(make_pre_tokenizer(list.at(i)));
-        return std::make_shared<const Sequence>(std::move(parts));
+        return std::make_shared<const PreTokenizerSequence>(std::move(parts));
     }
     if (type == "ByteLevel")
-        return std::make_shared<const ByteLevel>(description.boolean("add_prefix_space", true),
-                                                 description.boolean("use_regex", true));
-    if (type == "Metaspace") return std::make_shared<const Metaspace>(description);
+        return std::make_shared<const ByteLevelPreTokenizer>(description.boolean("add_prefix_space", true),
+                                                             description.boolean("use_regex", true));
+    if (type == "Metaspace") return std::make_shared<const MetaspacePreTokenizer>(description);
     if (type == "Whitespace") return split(find_words, Behavior::removed);
     if (type == "WhitespaceSplit") return split(find_characters(is_whitespace), Behavior::removed);
     if (type == "BertPreTokenizer")
-        return std::make_shared<const Sequence>(
+        return std::make_shared<const PreTokenizerSequence>(
             std::vector{split(find_characters(is_whitespace), Behavior::removed),
                         split(find_characters(is_punctuation), Behavior::isolated)});
     if (type == "Digits")

@@ -22,7 +22,7 @@ namespace declivity::text {
 namespace {
 
 // Token file: 8 bytes of magic, the size of a token in bytes, the tokens, and their number, all little-endian.
-constexpr std::array<char, 8> kMagic{'D', 'C', 'T', 'O', 'K', 'E', 'N', '1'};
+constexpr std::array<char, 8> kSequenceMagic{'D', 'C', 'T', 'O', 'K', 'E', 'N', '1'};
 constexpr std::size_t kHeaderBytes = 16, kTrailerBytes = 8;
 static_assert(std::endian::native == std::endian::little);
 
@@ -77,7 +77,7 @@ class TokenWriter {
     TokenWriter(const std::filesystem::path& path, std::int64_t max_id)
         : file_(path), bytes_(max_id <= UINT16_MAX ? 2 : 4) {
         std::array<std::byte, kHeaderBytes> header{};
-        std::memcpy(header.data(), kMagic.data(), kMagic.size());
+        std::memcpy(header.data(), kSequenceMagic.data(), kSequenceMagic.size());
         std::memcpy(header.data() + 8, &bytes_, 8);
         file_.write(header);
     }
@@ -150,7 +150,7 @@ WindowDataset::WindowDataset(const std::filesystem::path& tokens, const WindowOp
             name, 0,
             fmt::format("expected a token file of at least {} bytes, got {}", kHeaderBytes + kTrailerBytes, size));
     source->file->read(0, header);
-    if (std::memcmp(header.data(), kMagic.data(), kMagic.size()) != 0)
+    if (std::memcmp(header.data(), kSequenceMagic.data(), kSequenceMagic.size()) != 0)
         throw FormatError(name, 0, "not a token file, as written by write_tokens");
     std::uint64_t bytes = 0, count = 0;
     std::memcpy(&bytes, header.data() + 8, 8);

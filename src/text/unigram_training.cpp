@@ -15,7 +15,7 @@
 namespace declivity::text {
 namespace {
 
-struct Word {
+struct CountedWord {
     std::string text;
     double count = 0;
 };
@@ -36,16 +36,16 @@ double log_add(double a, double b) {
     return high + std::log1p(std::exp(std::min(a, b) - high));
 }
 
-class Pieces {
+class PieceLattice {
   public:
-    explicit Pieces(ScoredPieces pieces) : pieces_(std::move(pieces)) {
+    explicit PieceLattice(ScoredPieces pieces) : pieces_(std::move(pieces)) {
         for (std::size_t i = 0; i < pieces_.size(); ++i) trie_.put(pieces_[i].first, static_cast<Id>(i));
     }
     [[nodiscard]] const ScoredPieces& all() const { return pieces_; }
 
     /// Adds the expected count of each piece in the word, over its segmentations, to `expected`; returns the log
     /// probability of the word.
-    double expect(const Word& word, std::vector<double>& expected) const {
+    double expect(const CountedWord& word, std::vector<double>& expected) const {
         constexpr double kNone = -std::numeric_limits<double>::infinity();
         const std::size_t size = word.text.size();
         std::vector<double> forward(size + 1, kNone), backward(size + 1, kNone);
@@ -99,10 +99,10 @@ class Pieces {
     Trie trie_;
 };
 
-ScoredPieces seed_pieces(const std::vector<Word>& words, const TrainOptions& options) {
+ScoredPieces seed_pieces(const std::vector<CountedWord>& words, const TrainOptions& options) {
     Model::Counts counts;
     std::vector<std::size_t> boundaries;
-    for (const Word& word : words) {
+    for (const CountedWord& word : words) {
         boundaries.clear();
         for (std::size_t pos = 0; pos < word.text.size(); pos += bytes_of(static_cast<unsigned char>(word.text[pos])))
             boundaries.push_back(pos);
@@ -134,9 +134,9 @@ ScoredPieces seed_pieces(const std::vector<Word>& words, const TrainOptions& opt
 }
 
 /// One iteration of expectation maximisation. Single characters are kept.
-ScoredPieces improve(const Pieces& pieces, const std::vector<Word>& words) {
+ScoredPieces improve(const PieceLattice& pieces, const std::vector<CountedWord>& words) {
     std::vector<double> expected(pieces.all().size());
-    for (const Word& word : words) (void)pieces.expect(word, expected);
+    for (const CountedWord& word : words) (void)pieces.expect(word, expected);
     constexpr double kMin = 0.5;
     ScoredPieces out;
     double sum = 0;
@@ -151,11 +151,12 @@ ScoredPieces improve(const Pieces& pieces, const std::vector<Word>& words) {
     return out;
 }
 
-ScoredPieces prune(const Pieces& pieces, const std::vector<Word>& words, std::size_t min_count, double shrinking) {
+ScoredPieces prune(const PieceLattice& pieces, const std::vector<CountedWord>& words, std::size_t min_count,
+                   double shrinking) {
     const std::size_t count = pieces.all().size();
     std::vector<double> frequency(count);
     double sum = 0;
-    for (const Word& word : words)
+    for (const CountedWord& word : words)
         for (const Id id : pieces.best(word.text)) frequency[id] += word.count, sum += word.count;
     ScoredPieces remaining;
     std::vector<std::pair<double, std::size_t>> losses;
@@ -193,10 +194,10 @@ ScoredPieces prune(const Pieces& pieces, const std::vector<Word>& words, std::si
 }  // namespace
 
 ScoredPieces train_pieces(const Model::Counts& counts, const TrainOptions& options, bool bytes) {
-    std::vector<Word> words;
+    std::vector<CountedWord> words;
     for (const auto& [text, count] : counts)
         if (!text.empty()) words.push_back({text, static_cast<double>(count)});
-    std::ranges::sort(words, {}, &Word::text);
+    std::ranges::sort(words, {}, &CountedWord::text);
 
     ScoredPieces out;
     std::unordered_set<std::string> seen;
@@ -221,10 +222,11 @@ ScoredPieces train_pieces(const Model::Counts& counts, const TrainOptions& optio
     // A few more than the target, for the final selection.
     const std::size_t keep_count = piece_count + piece_count / 10;
     for (;;) {
-        for (std::int64_t i = 0; i < options.n_sub_iterations; ++i) pieces = improve(Pieces(std::move(pieces)), words);
+        for (std::int64_t i = 0; i < options.n_sub_iterations; ++i)
+            pieces = improve(PieceLattice(std::move(pieces)), words);
         if (pieces.size() <= keep_count) break;
         const std::size_t previous_size = pieces.size();
-        pieces = prune(Pieces(std::move(pieces)), words, keep_count, options.shrinking_factor);
+        pieces = prune(PieceLattice(std::move(pieces)), words, keep_count, options.shrinking_factor);
         if (pieces.size() >= previous_size) break;
     }
     std::ranges::sort(pieces, [](const auto& a, const auto& b) {

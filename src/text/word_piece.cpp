@@ -10,9 +10,9 @@
 namespace declivity::text {
 namespace {
 
-class WordPiece : public Model {
+class WordPieceModel : public Model {
   public:
-    WordPiece(TokenTable table, std::string unk_token, std::string prefix, std::size_t max_characters)
+    WordPieceModel(TokenTable table, std::string unk_token, std::string prefix, std::size_t max_characters)
         : unk_token_(std::move(unk_token)), prefix_(std::move(prefix)), max_characters_(max_characters) {
         table_ = std::move(table);
         for (const auto& [token, id] : table_.sorted()) max_token_bytes_ = std::max(max_token_bytes_, token.size());
@@ -56,7 +56,7 @@ class WordPiece : public Model {
 
     [[nodiscard]] std::shared_ptr<const Model> train(const Counts& words, const TrainOptions& options) const override {
         TrainedMerges trained = train_merges(words, options, prefix_, "");
-        return std::make_shared<const WordPiece>(std::move(trained.table), unk_token_, prefix_, max_characters_);
+        return std::make_shared<const WordPieceModel>(std::move(trained.table), unk_token_, prefix_, max_characters_);
     }
 
   private:
@@ -110,7 +110,7 @@ std::shared_ptr<const Model> make_word_piece(const JsonValue& description) {
         if (token.size() > kMaxTokenBytes)
             description["vocab"].fail(
                 fmt::format("expected tokens of at most {} bytes, got one of {}", kMaxTokenBytes, token.size()));
-    return std::make_shared<const WordPiece>(
+    return std::make_shared<const WordPieceModel>(
         std::move(table), description.string("unk_token", "[UNK]"),
         description.string("continuing_subword_prefix", "##"),
         static_cast<std::size_t>(description.integer("max_input_chars_per_word", 0, INT64_C(1) << 40, 100)));

@@ -152,6 +152,8 @@ TEST_CASE("program cache: another device, driver, source or option is another pr
         other.*member += " 2";
         CHECK(!BinaryStore(other, "source", "options").load());
     }
+    const Environment added("POCL_EXTRA_BUILD_FLAGS", "-D OTHER");
+    CHECK(!BinaryStore(info, "source", "options").load());
 }
 
 TEST_CASE("program cache: an unwritable or invalid folder is harmless") {

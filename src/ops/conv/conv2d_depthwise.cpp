@@ -11,6 +11,7 @@
 #include "ops/support/work_split.hpp"
 
 namespace declivity::ops {
+namespace depthwise {
 namespace {
 
 constexpr std::int64_t kBlockBytes = 24 * 1024;  // rows, to stay in the L1 cache
@@ -220,9 +221,10 @@ class Conv2dDepthwise final : public Conv2dStrategy {
 };
 
 }  // namespace
+}  // namespace depthwise
 
 const Conv2dStrategy& conv2d_depthwise() {
-    static const Conv2dDepthwise strategy;
+    static const depthwise::Conv2dDepthwise strategy;
     static const Conv2dUpcast upcast(strategy, Conv2dUpcast::When::profitable);
     return upcast;
 }

@@ -11,6 +11,7 @@
 #include "ops/support/vector_form.hpp"
 
 namespace declivity::ops {
+namespace depthwise_channels_last {
 namespace {
 
 constexpr std::int64_t kBlockBytes = 64 * 1024;  // of local memory: a band, tables, filters
@@ -185,9 +186,10 @@ class Conv2dDepthwiseChannelsLast final : public Conv2dStrategy {
 };
 
 }  // namespace
+}  // namespace depthwise_channels_last
 
 const Conv2dStrategy& conv2d_depthwise_channels_last() {
-    static const Conv2dDepthwiseChannelsLast strategy;
+    static const depthwise_channels_last::Conv2dDepthwiseChannelsLast strategy;
     static const Conv2dUpcast upcast(strategy, Conv2dUpcast::When::profitable);
     return upcast;
 }

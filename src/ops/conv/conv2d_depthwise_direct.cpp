@@ -8,6 +8,7 @@
 #include "ops/support/work_split.hpp"
 
 namespace declivity::ops {
+namespace depthwise_direct {
 namespace {
 
 constexpr std::int64_t kMaxTaps = 49;     // each a sum of a work-item of backward_weights
@@ -151,9 +152,10 @@ class Conv2dDepthwiseDirect final : public Conv2dStrategy {
 };
 
 }  // namespace
+}  // namespace depthwise_direct
 
 const Conv2dStrategy& conv2d_depthwise_direct() {
-    static const Conv2dDepthwiseDirect strategy;
+    static const depthwise_direct::Conv2dDepthwiseDirect strategy;
     static const Conv2dUpcast upcast(strategy, Conv2dUpcast::When::profitable);
     return upcast;
 }

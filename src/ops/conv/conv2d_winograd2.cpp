@@ -10,6 +10,7 @@
 #include "ops/support/work_split.hpp"
 
 namespace declivity::ops {
+namespace winograd2 {
 namespace {
 
 constexpr std::int64_t kTile = 2, kElements = 16;
@@ -142,9 +143,10 @@ class Conv2dWinograd2 final : public Conv2dStrategy {
 };
 
 }  // namespace
+}  // namespace winograd2
 
 const Conv2dStrategy& conv2d_winograd2() {
-    static const Conv2dWinograd2 strategy;
+    static const winograd2::Conv2dWinograd2 strategy;
     static const Conv2dUpcast upcast(strategy, Conv2dUpcast::When::measured);
     return upcast;
 }

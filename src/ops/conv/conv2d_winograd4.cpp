@@ -12,6 +12,7 @@
 #include "ops/engine/lazy_array.hpp"
 
 namespace declivity::ops {
+namespace winograd4 {
 namespace {
 
 using namespace winograd;
@@ -83,7 +84,7 @@ LaunchConfig launch_config_of(const Conv2dProblem& problem, const Device& device
     const std::int64_t items = config.unit_config.count * config.parts;
     config.own_weights =
         may_own_weights(config, problem) && variant != kApart && (variant == kOwn || items >= units * kMinUnits);
-    config.groups = std::min(items, config.own_weights ? units : units * kGroupsPerUnit);
+    config.groups = std::min(items, config.own_weights ? units : units * winograd::kGroupsPerUnit);
     config.weight_element = spread(config.blocks * config.channels * config.block);
     config.input_element = spread(config.unit_config.tiles() * config.padded);
     config.product_element = spread(config.unit_config.tiles() * config.block);
@@ -152,7 +153,8 @@ View transformed(const Conv2dProblem& problem, const LaunchConfig& config, const
     const std::int64_t units = device.info().compute_units, taps = taps_of(config);
     const View packed = View::make(device, problem.dtype, {kElements * config.weight_element});
     const std::int64_t each =
-        ceil_div(ceil_div(config.channels, ceil_div(units * kGroupsPerUnit * 2, config.blocks)), kChannels) * kChannels;
+        ceil_div(ceil_div(config.channels, ceil_div(units * winograd::kGroupsPerUnit * 2, config.blocks)), kChannels) *
+        kChannels;
     launch(kernel_of(device, problem, config, Stage::weights),
            {{to_size(config.blocks), to_size(ceil_div(config.channels, each))}, {1, 1}},
            {d, narrow(each), local_memory(taps * config.form.vector, problem.dtype), integers(taps), weight.argument(),
@@ -227,9 +229,10 @@ class Conv2dWinograd4 final : public Conv2dStrategy {
 };
 
 }  // namespace
+}  // namespace winograd4
 
 const Conv2dStrategy& conv2d_winograd4() {
-    static const Conv2dWinograd4 strategy;
+    static const winograd4::Conv2dWinograd4 strategy;
     static const Conv2dUpcast upcast(strategy, Conv2dUpcast::When::measured);
     return upcast;
 }

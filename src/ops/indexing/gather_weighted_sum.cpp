@@ -13,11 +13,11 @@
 namespace declivity::ops {
 namespace {
 
-constexpr std::size_t kGroup = 64;        // work-items of a group, simt
-constexpr std::int64_t kMaxUnrolled = 8;  // maximum rows of a sum that are unrolled at compile time
+constexpr std::size_t kWeightedSumGroup = 64;  // work-items of a group, simt
+constexpr std::int64_t kMaxUnrolled = 8;       // maximum rows of a sum that are unrolled at compile time
 
 /// Layout of the kernels' struct; must match cl_kernels/indexing/gather_weighted_sum.cl.
-struct Sizes {
+struct WeightedSumSizes {
     std::int64_t positions, each, rows, length, k;
 };
 
@@ -27,7 +27,7 @@ void launch_kernel(const std::string& name, const View& rows, const View& indice
     if (out.numel() == 0) return;
     const Device device = out.device();
     const bool simd = is_simd(device);
-    Sizes sizes{indices.shape[0], 1, rows.shape[0], rows.shape[1], indices.shape[1]};
+    WeightedSumSizes sizes{indices.shape[0], 1, rows.shape[0], rows.shape[1], indices.shape[1]};
     Defines defines = real_defines(out.dtype);
     defines.set("T", cl_type(out.dtype)).set(form_macro(simd), 1).set("LANES", vector_lanes(out.dtype));
     defines.set("ROWS", sizes.k <= kMaxUnrolled ? sizes.k : 0);
@@ -37,7 +37,7 @@ void launch_kernel(const std::string& name, const View& rows, const View& indice
         sizes.each = rows_each(device, sizes.positions, sizes.k * std::max<std::int64_t>(1, sizes.length));
         range = {.global = {to_size(ceil_div(sizes.positions, sizes.each)), 1, 1}, .local = {1, 1, 1}};
     } else {
-        const std::size_t group = std::min(kGroup, kernel.max_work_group());
+        const std::size_t group = std::min(kWeightedSumGroup, kernel.max_work_group());
         range = {.global = {round_up(to_size(items), group), 1, 1}, .local = {group, 1, 1}};
     }
     launch(kernel, range, {sizes, rows.argument(), indices.argument(), other.argument(), out.argument()});

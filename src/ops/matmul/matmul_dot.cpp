@@ -10,6 +10,7 @@
 #include "ops/support/work_split.hpp"
 
 namespace declivity::ops {
+namespace dot {
 namespace {
 
 constexpr std::int64_t kBlockK = 1024;      // elements of a row, to stay in the L1 cache with others
@@ -102,9 +103,10 @@ class MatmulDot final : public MatmulStrategy {
 };
 
 }  // namespace
+}  // namespace dot
 
 const MatmulStrategy& matmul_dot() {
-    static const MatmulDot strategy;
+    static const dot::MatmulDot strategy;
     return strategy;
 }
 

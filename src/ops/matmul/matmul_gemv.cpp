@@ -8,6 +8,7 @@
 #include "ops/support/work_split.hpp"
 
 namespace declivity::ops {
+namespace gemv {
 namespace {
 
 constexpr std::int64_t kMaxVectors = 4;
@@ -104,9 +105,10 @@ class MatmulGemv final : public MatmulStrategy {
 };
 
 }  // namespace
+}  // namespace gemv
 
 const MatmulStrategy& matmul_gemv() {
-    static const MatmulGemv strategy;
+    static const gemv::MatmulGemv strategy;
     return strategy;
 }
 

@@ -6,6 +6,7 @@
 #include "ops/support/work_split.hpp"
 
 namespace declivity::ops {
+namespace register_tiled {
 namespace {
 
 struct Tile {
@@ -48,9 +49,10 @@ class MatmulRegisterTiled final : public MatmulStrategy {
 };
 
 }  // namespace
+}  // namespace register_tiled
 
 const MatmulStrategy& matmul_register_tiled() {
-    static const MatmulRegisterTiled strategy;
+    static const register_tiled::MatmulRegisterTiled strategy;
     return strategy;
 }
 

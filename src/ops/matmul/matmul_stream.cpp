@@ -8,6 +8,7 @@
 #include "ops/support/work_split.hpp"
 
 namespace declivity::ops {
+namespace stream {
 namespace {
 
 constexpr std::int64_t kMaxRows = 4;
@@ -63,9 +64,10 @@ class MatmulStream final : public MatmulStrategy {
 };
 
 }  // namespace
+}  // namespace stream
 
 const MatmulStrategy& matmul_stream() {
-    static const MatmulStream strategy;
+    static const stream::MatmulStream strategy;
     return strategy;
 }
 

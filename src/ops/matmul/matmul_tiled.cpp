@@ -6,6 +6,7 @@
 #include "ops/support/work_split.hpp"
 
 namespace declivity::ops {
+namespace tiled {
 namespace {
 
 /// Layout of the kernel's structs; must match cl_kernels/matmul/matmul_tiled.cl.
@@ -90,9 +91,10 @@ class MatmulTiled final : public MatmulStrategy {
 };
 
 }  // namespace
+}  // namespace tiled
 
 const MatmulStrategy& matmul_tiled() {
-    static const MatmulTiled strategy;
+    static const tiled::MatmulTiled strategy;
     return strategy;
 }
 

@@ -14,10 +14,10 @@
 namespace declivity::ops {
 namespace {
 
-constexpr std::size_t kGroup = 64;  // work-items of a group, simt
+constexpr std::size_t kRoiPoolGroup = 64;  // work-items of a group, simt
 
 /// Layout of the kernel's struct; must match cl_kernels/vision/roi_pool.cl.
-struct Sizes {
+struct RoiPoolSizes {
     std::int64_t total, images;
     std::int32_t channels, h, w, p, q, unused = 0;
 };
@@ -30,18 +30,18 @@ EpilogueFused launch_roi_pool(const OperationViews& views, const RoiPool& pool) 
     const View &x = views.in(0), &boxes = views.in(1), &images = views.in(2), &out = views.out(0);
     if (out.numel() == 0) return EpilogueFused::no;
     const WorkScope work("roi_pool", work_each(1, x, boxes, images, out));
-    const Sizes sizes{.total = out.numel(),
-                      .images = x.shape[0],
-                      .channels = narrow(x.shape[1]),
-                      .h = narrow(x.shape[2]),
-                      .w = narrow(x.shape[3]),
-                      .p = narrow(out.shape[2]),
-                      .q = narrow(out.shape[3])};
+    const RoiPoolSizes sizes{.total = out.numel(),
+                             .images = x.shape[0],
+                             .channels = narrow(x.shape[1]),
+                             .h = narrow(x.shape[2]),
+                             .w = narrow(x.shape[3]),
+                             .p = narrow(out.shape[2]),
+                             .q = narrow(out.shape[3])};
     const Device device = x.device();
     const bool simd = is_simd(device);
     Defines defines = real_defines(x.dtype);
     const Kernel kernel(device, {"roi_pool.cl", "roi_pool", defines.set(form_macro(simd), 1)});
-    const std::size_t group = simd ? 1 : std::min(kGroup, kernel.max_work_group());
+    const std::size_t group = simd ? 1 : std::min(kRoiPoolGroup, kernel.max_work_group());
     launch(
         kernel, {.global = {round_up(to_size(sizes.total), group), 1, 1}, .local = {group, 1, 1}},
         {sizes, x.argument(), boxes.argument(), images.argument(), real_argument(x.dtype, pool.scale), out.argument()});
