@@ -1,18 +1,16 @@
-# The sources of a folder are compiled together, some 80 KB at a time, in a Release build 250 KB: headers, and the templates of the standard library
+# The sources of a folder are compiled together, some 250 KB at a time: headers, and the templates of the standard library
 # that they all instantiate, are compiled once for ten sources or more.
 #
 # A name in an unnamed namespace is then visible in the other sources of its folder. Sources that use a name for
 # something else (parts of a strategy, which share its namespace and all have a LaunchConfig) are compiled alone:
-# SEPARATE lists them, by their names without folders. If a compiler reports the redefinition of such a name, rename one
-# of both, or add the source to the list. With the option OFF each source is compiled alone, which suits work on a few of
-# them: after a change only that source is compiled.
+# SEPARATE lists them, by their names without folders. If a compiler reports the redefinition of such a name, or that such
+# a function is unused (calls found an overload in another source), rename one of both, or add the source to the list.
+# With the option OFF each source is compiled alone, which suits work on a few of them: after a change only that source is
+# compiled.
 option(DECLIVITY_UNITY_BUILD "Compile the sources of a folder together, which takes less time" ON)
 
-# GCC 12 needs up to 1.2 GB of memory for such a unit. A Dev build compiles one again after each change of its sources.
-set(declivity_bytes_of_unit 80000)
-if(CMAKE_BUILD_TYPE STREQUAL "Release")
-    set(declivity_bytes_of_unit 250000)
-endif()
+# GCC 12 needs up to 1.4 GB of memory for such a unit.
+set(declivity_bytes_of_unit 250000)
 
 # declivity_unity_build(<target> [FOLDERS <regex>] [SEPARATE <name>...]): FOLDERS are those whose sources are compiled
 # together, all by default.

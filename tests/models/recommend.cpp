@@ -38,11 +38,11 @@ void draw(const nn::Module& model) {
     }
 }
 
-using Reference = std::function<Row(const Weights&)>;
+using RowReference = std::function<Row(const Weights&)>;
 
 /// Compares the values of a call with the reference and, in f64, the gradients of all parameters with those of the
 /// reference.
-void compare(const nn::Module& model, const std::function<Tensor()>& call, const Reference& reference, DType dtype) {
+void compare(const nn::Module& model, const std::function<Tensor()>& call, const RowReference& reference, DType dtype) {
     const Tensor y = call();
     CHECK(difference(y, reference(weights_of(model)), tolerance(dtype, 60, 4)) == "");
     if (dtype != DType::f64) return;

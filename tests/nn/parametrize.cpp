@@ -328,7 +328,7 @@ TEST_CASE("parametrizations: second-order gradients") {
 namespace {
 
 /// Losses and parameters of some steps of a network with parametrizations, eager or captured.
-std::vector<std::vector<double>> trained(bool captured_steps) {
+std::vector<std::vector<double>> trained_parametrized(bool captured_steps) {
     manual_seed(11);
     nn::Sequential model(nn::Conv2d(1, 4, 3), nn::ReLU(), nn::Flatten(), nn::Linear(36, 3), Mix());
     nn::weight_norm(model[0]);
@@ -361,7 +361,9 @@ std::vector<std::vector<double>> trained(bool captured_steps) {
 
 }  // namespace
 
-TEST_CASE("parametrizations: captured steps match eager ones bit for bit") { CHECK(trained(true) == trained(false)); }
+TEST_CASE("parametrizations: captured steps match eager ones bit for bit") {
+    CHECK(trained_parametrized(true) == trained_parametrized(false));
+}
 
 TEST_CASE("parametrizations: a captured step is captured again when they are added or removed") {
     nn::Linear layer(3, 3);

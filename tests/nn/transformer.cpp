@@ -24,7 +24,7 @@ namespace {
 
 using Values = std::vector<double>;
 
-std::string entries(const nn::Module& module) {
+std::string entries_of(const nn::Module& module) {
     std::string out;
     for (const auto& [name, tensor] : module.state_dict()) out += name + " " + tensor.shape().str() + "; ";
     return out;
@@ -118,11 +118,11 @@ Tensor fed_forward(const std::map<std::string, Tensor>& p, const Tensor& x) {
 }  // namespace
 
 TEST_CASE("multi-head attention: names are PyTorch's") {
-    CHECK(entries(nn::MultiheadAttention(6, 2)) ==
+    CHECK(entries_of(nn::MultiheadAttention(6, 2)) ==
           "in_proj_weight [18, 6]; in_proj_bias [18]; out_proj.weight [6, 6]; out_proj.bias [6]; ");
-    CHECK(entries(nn::MultiheadAttention(6, 2, {.bias = false, .kdim = 5})) ==
+    CHECK(entries_of(nn::MultiheadAttention(6, 2, {.bias = false, .kdim = 5})) ==
           "q_proj_weight [6, 6]; k_proj_weight [6, 5]; v_proj_weight [6, 6]; out_proj.weight [6, 6]; ");
-    CHECK(entries(nn::TransformerEncoder(4, 2, 1, {.dim_feedforward = 8}, true)) ==
+    CHECK(entries_of(nn::TransformerEncoder(4, 2, 1, {.dim_feedforward = 8}, true)) ==
           "layers.0.self_attn.in_proj_weight [12, 4]; layers.0.self_attn.in_proj_bias [12]; "
           "layers.0.self_attn.out_proj.weight [4, 4]; layers.0.self_attn.out_proj.bias [4]; "
           "layers.0.linear1.weight [8, 4]; layers.0.linear1.bias [8]; layers.0.linear2.weight [4, 8]; "

@@ -10,8 +10,15 @@
 #include "tests/support/temp_folder.hpp"
 
 using namespace declivity;
-using namespace declivity::detail;
-using namespace declivity::test;
+using detail::Json;
+using detail::JsonLimits;
+using detail::dump_json;
+using detail::kMaxJsonDepth;
+using detail::parse_json;
+using detail::read_json_text;
+using test::bytes_of;
+using test::put_file;
+using test::TempFolder;
 
 namespace {
 

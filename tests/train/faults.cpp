@@ -44,10 +44,10 @@ const std::set<std::string> kFallbacks{"clCreateProgramWithBinary",
                                        "clEnqueueMigrateMemObjects",
                                        "clGetEventProfilingInfo"};
 
-class DefaultDevice {
+class RestoredDefaultDevice {
   public:
-    explicit DefaultDevice(const Device& device) : before_(default_device()) { set_default_device(device); }
-    ~DefaultDevice() { set_default_device(before_); }
+    explicit RestoredDefaultDevice(const Device& device) : before_(default_device()) { set_default_device(device); }
+    ~RestoredDefaultDevice() { set_default_device(before_); }
 
   private:
     Device before_;
@@ -136,7 +136,7 @@ class FaultyTraining {
         return Tensor(x);
     }
 
-    DefaultDevice default_;
+    RestoredDefaultDevice default_;
     Device device_;
     nn::Sequential model_;
     optim::Adam optimizer_;

@@ -140,7 +140,7 @@ void fill_thread(const std::string& order) {
     thread_objects.fill(order);
 }
 
-std::string variable(const char* name) {
+std::string environment_text(const char* name) {
     const char* value = std::getenv(name);
     return value == nullptr ? "" : value;
 }
@@ -156,7 +156,8 @@ std::string last_words(const std::string& output) {
 
 TEST_CASE("lifetimes: child process" * doctest::skip()) {
     alarm(300);  // a hang is a failure
-    const std::string storage = variable("DECLIVITY_TEST_PLACE"), order = variable("DECLIVITY_TEST_ORDER");
+    const std::string storage = environment_text("DECLIVITY_TEST_PLACE"),
+                      order = environment_text("DECLIVITY_TEST_ORDER");
     if (storage == "static") fill_static(order);
     if (storage == "before main") {
         before_main.fill(order);
@@ -190,10 +191,11 @@ TEST_CASE("lifetimes: objects in any storage and order are destroyed silently") 
             CAPTURE(std::string(order));
             // LLVM, in PoCL, gives a compiler thread a signal stack, which AddressSanitizer would mistake for its own
             // when the thread ends.
-            const auto result = test::run_child("lifetimes: child process",
-                                                {{"DECLIVITY_TEST_PLACE", storage},
-                                                 {"DECLIVITY_TEST_ORDER", order},
-                                                 {"ASAN_OPTIONS", variable("ASAN_OPTIONS") + ":use_sigaltstack=0"}});
+            const auto result =
+                test::run_child("lifetimes: child process",
+                                {{"DECLIVITY_TEST_PLACE", storage},
+                                 {"DECLIVITY_TEST_ORDER", order},
+                                 {"ASAN_OPTIONS", environment_text("ASAN_OPTIONS") + ":use_sigaltstack=0"}});
             INFO(result.output);
             CHECK(result.code == 0);
             CHECK(last_words(result.output) == "");

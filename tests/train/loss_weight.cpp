@@ -253,11 +253,11 @@ data::TensorDataset with_ignored_batch(bool with_it, DType dtype = DType::i64) {
         {{"x", io::HostArray::of({count, 5}, x)}, {"label", io::to_host(Tensor::from(label, {count}).to(dtype))}});
 }
 
-struct Run {
+struct WeightedRun {
     std::vector<double> weights, metrics;
 };
 
-Run fitted(const data::Dataset& set, bool record, double clip, std::int64_t accumulate, bool custom_step) {
+WeightedRun fitted(const data::Dataset& set, bool record, double clip, std::int64_t accumulate, bool custom_step) {
     manual_seed(2);
     nn::Sequential model(nn::Linear(5, 8), nn::Tanh(), nn::Linear(8, kClasses));
     optim::Adam optimizer(model.parameters(), {.lr = 0.02, .weight_decay = 0.01});
@@ -274,7 +274,7 @@ Run fitted(const data::Dataset& set, bool record, double clip, std::int64_t accu
     auto options = weighted_options(4, accumulate, record, 5);
     options.clip_norm = clip;
     used.fit(set, options);
-    Run run;
+    WeightedRun run;
     for (const auto& [name, tensor] : optimizer.state_dict())
         for (const double value : test::values(tensor)) run.weights.push_back(value);
     for (const Tensor& parameter : model.parameters())
@@ -296,15 +296,15 @@ TEST_CASE("loss weight: a batch whose labels are all ignored has weight 0") {
                 CAPTURE(custom_step);
                 CAPTURE(record);
                 CAPTURE(clip);
-                const Run expected = fitted(without, record, clip, 1, custom_step),
-                          got = fitted(with, record, clip, 1, custom_step);
+                const WeightedRun expected = fitted(without, record, clip, 1, custom_step),
+                                  got = fitted(with, record, clip, 1, custom_step);
                 CHECK(got.weights == expected.weights);
                 REQUIRE(got.metrics.size() == expected.metrics.size());
                 for (std::size_t i = 0; i < got.metrics.size(); ++i)
                     CHECK(got.metrics[i] == doctest::Approx(expected.metrics[i]).epsilon(1e-6));
             }
     for (const bool record : {false, true}) {
-        const Run expected = fitted(without, record, 0, 2, false), got = fitted(with, record, 0, 3, false);
+        const WeightedRun expected = fitted(without, record, 0, 2, false), got = fitted(with, record, 0, 3, false);
         REQUIRE(got.weights.size() == expected.weights.size());
         for (std::size_t i = 0; i < got.weights.size(); ++i)
             CHECK(got.weights[i] == doctest::Approx(expected.weights[i]).epsilon(1e-4));

@@ -29,14 +29,14 @@ using namespace declivity;
 
 namespace {
 
-constexpr std::int64_t kCount = 120, kBatch = 4, kBad = 90;  // an example of batch 22
+constexpr std::int64_t kExamples = 120, kBatch = 4, kBad = 90;  // an example of batch 22
 
 enum class Fault { none, infinite, throws };
 
 /// Points and their class; one example is invalid while `fault` says so.
 struct Points {
     std::atomic<Fault> fault = Fault::none;
-    data::FunctionDataset set{kCount,
+    data::FunctionDataset set{kExamples,
                               {{.name = "x", .dtype = DType::f32, .shape = Shape{4}},
                                {.name = "label", .dtype = DType::i64, .shape = Shape{}}},
                               [this](std::int64_t index) {
@@ -139,7 +139,7 @@ TEST_CASE("rollback: a fit that failed in a step left everything unchanged, and 
                 points.fault = fault;
                 CHECK_THROWS_AS(broken.fit(points.set, options(2, record, accumulate)), Error);
                 points.fault = Fault::none;
-                const std::int64_t steps = kCount / kBatch / accumulate, failed = kBad / kBatch / accumulate;
+                const std::int64_t steps = kExamples / kBatch / accumulate, failed = kBad / kBatch / accumulate;
                 CHECK(broken.trainer.progress().step == steps + failed);
                 CHECK(broken.trainer.progress().batch == failed * accumulate);
                 auto until = options(2, record, accumulate);

@@ -21,7 +21,7 @@ using namespace declivity;
 
 namespace {
 
-std::vector<float> elements(const Tensor& tensor) { return tensor.to(DType::f32).to_vector<float>(); }
+std::vector<float> f32_elements(const Tensor& tensor) { return tensor.to(DType::f32).to_vector<float>(); }
 
 /// Parameters after some steps on a device; all randomness depends on the seed.
 std::vector<std::vector<float>> trained(const Device& device, std::uint64_t seed, int steps = 6) {
@@ -45,7 +45,7 @@ std::vector<std::vector<float>> trained(const Device& device, std::uint64_t seed
         optimizer.zero_grad();
     }
     std::vector<std::vector<float>> all;
-    for (const NamedTensor& item : model.state_dict()) all.push_back(elements(item.tensor));
+    for (const NamedTensor& item : model.state_dict()) all.push_back(f32_elements(item.tensor));
     return all;
 }
 
@@ -90,26 +90,26 @@ TEST_CASE("several devices: child process" * doctest::skip()) {
         Tensor w = test::random_tensor({3, 4}, 1).to(a).detach().set_requires_grad();
         const Tensor moved = (w * 2.0).to(b);
         CHECK(moved.device() == b);
-        CHECK(elements(moved) == elements(w * 2.0));
+        CHECK(f32_elements(moved) == f32_elements(w * 2.0));
         const Tensor back = square(moved).to(a);
         sum(back).backward();
         CHECK(w.grad().device() == a);
-        CHECK(elements(w.grad()) == elements(w * 8.0));
+        CHECK(f32_elements(w.grad()) == f32_elements(w * 8.0));
         CHECK(a.memory().in_use > 0);
         CHECK(b.memory().in_use > 0);
         // From several threads, in both directions.
         for (
             const std::string& fault : test::run_in_threads(4, [&](int number) -> std::string {
                 Tensor t = test::random_tensor({50, 7}, static_cast<std::uint64_t>(number)).to(number % 2 == 0 ? a : b);
-                const auto before = elements(t);
+                const auto before = f32_elements(t);
                 for (int i = 0; i < 20; ++i) t = t.to(t.device() == a ? b : a);
-                return elements(t) == before ? "" : "other elements";
+                return f32_elements(t) == before ? "" : "other elements";
             }))
             CHECK(fault == "");
     }
     SUBCASE("mixing devices is an error that names both") {
         const Tensor on_a = test::random_tensor({4, 4}, 1).to(a), on_b = test::random_tensor({4, 4}, 2).to(b);
-        const auto in_a = elements(on_a);
+        const auto in_a = f32_elements(on_a);
         Tensor parameter_a = on_a.clone().set_requires_grad(), parameter_b = on_b.clone().set_requires_grad();
         for (const auto& [call, name] : std::vector<std::pair<std::function<void()>, const char*>>{
                  {[&] { (void)(on_a + on_b).view(); }, "add"},
@@ -131,14 +131,14 @@ TEST_CASE("several devices: child process" * doctest::skip()) {
             CHECK(message.find(a.name()) != std::string::npos);
             CHECK(message.find(b.name()) != std::string::npos);
         }
-        CHECK(elements(on_a) == in_a);  // nothing was written
-        Tensor(on_a).copy_(on_b);       // via the host
-        CHECK(elements(on_a) == elements(on_b));
+        CHECK(f32_elements(on_a) == in_a);  // nothing was written
+        Tensor(on_a).copy_(on_b);           // via the host
+        CHECK(f32_elements(on_a) == f32_elements(on_b));
     }
     SUBCASE("each has its own random numbers, the same for the same seed") {
         manual_seed(5);
-        const auto from_a = elements(uniform({9}, 0, 1, {.device = a})),
-                   from_b = elements(uniform({9}, 0, 1, {.device = b}));
+        const auto from_a = f32_elements(uniform({9}, 0, 1, {.device = a})),
+                   from_b = f32_elements(uniform({9}, 0, 1, {.device = b}));
         CHECK(from_a == from_b);
     }
 }
@@ -176,7 +176,7 @@ TEST_CASE("threads: values of one graph are used by several threads at once") {
         std::vector<std::vector<float>> got(4);
         for (const std::string& fault : test::run_in_threads(4, [&](int number) -> std::string {
                  const Tensor combined = number % 2 == 0 ? sums + product : sums - shared;
-                 got[static_cast<std::size_t>(number)] = elements(combined);
+                 got[static_cast<std::size_t>(number)] = f32_elements(combined);
                  return "";
              }))
             CHECK(fault == "");
