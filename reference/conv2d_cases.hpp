@@ -73,7 +73,7 @@ inline std::vector<Conv2dCase> conv2d_cases() {
          {.stride = {2, 1}, .padding = {1, 1}, .dilation = {1, 2}, .groups = 2}},
         {"depthwise", {2, 5, 6, 7}, {5, 1, 3, 3}, {.padding = {1, 1}, .groups = 5}},
         {"depthwise, two filters each", {1, 3, 6, 6}, {6, 1, 3, 3}, {.stride = {2, 2}, .padding = {1, 1}, .groups = 3}},
-        {"depthwise, stride 2", {2, 3, 9, 11}, {3, 1, 3, 3}, {.stride = {2, 2}, .padding = {1, 1}, .groups = 3}},
+        {"depthwise, stride 2", {2, 2, 9, 11}, {2, 1, 3, 3}, {.stride = {2, 2}, .padding = {1, 1}, .groups = 2}},
         {"depthwise, strides 3 and 2, dilation",
          {1, 4, 13, 17},
          {4, 1, 3, 2},

@@ -19,7 +19,7 @@ mkdir -p "$out"
 
 quick=
 if [ "${1:-}" = quick ]; then quick=1; shift; fi
-quick_entries='^(runtime\.(launch|buffer|device|interop|recording)|ops\.(elementwise|reduce|softmax|permute|philox|random|pool2d|adam|multi_tensor|cross_entropy)|tensor\.(fusion|shape_functions|waiting|determinism)|nn\.module|train\.labels|tools\.declivity|sample\.softmax_regression)$'
+quick_entries='^(runtime\.(launch|buffer|device|interop|recording)|ops\.(elementwise|reduce|softmax|gather_weighted_sum|permute|philox|random|pool2d|adam|multi_tensor|cross_entropy)|tensor\.(fusion|shape_functions|waiting|determinism)|nn\.module|train\.labels|tools\.declivity|sample\.softmax_regression)$'
 
 # Makes the folder of .icd files for a driver, and sets the environment it needs; fails with a reason if it is missing.
 prepare() {
