@@ -10,9 +10,9 @@
 #include "tests/support/temp_folder.hpp"
 
 using namespace declivity;
+using detail::dump_json;
 using detail::Json;
 using detail::JsonLimits;
-using detail::dump_json;
 using detail::kMaxJsonDepth;
 using detail::parse_json;
 using detail::read_json_text;

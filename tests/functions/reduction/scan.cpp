@@ -39,9 +39,7 @@ void for_each_line(const Shape& shape, Next next) {
 std::vector<Shape> shapes() {
     std::vector<Shape> all{{2, 7, 3}, {1, 20, 1}, {3, 33, 1}, {1, 5000, 1}, {1, 5000, 2}};
     if (!small_cases())
-        all.insert(
-            all.end(),
-            {{2, 300, 5}, {3, 2050, 1}, {2, 3, 70}, {1, 2100, 67}, {1, 150000, 1}, {2, 150000, 1}});
+        all.insert(all.end(), {{2, 300, 5}, {3, 2050, 1}, {2, 3, 70}, {1, 2100, 67}, {1, 150000, 1}, {2, 150000, 1}});
     return all;
 }
 

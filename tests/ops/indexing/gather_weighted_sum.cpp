@@ -1,5 +1,5 @@
-// Weighted sums of gathered rows and the gradient of the weights, compared with plain C++: sums of a number of rows that
-// is known at compile time and of others, rows of all lengths with respect to vectors, indices out of range.
+// Weighted sums of gathered rows and the gradient of the weights, compared with plain C++: sums of a number of rows
+// that is known at compile time and of others, rows of all lengths with respect to vectors, indices out of range.
 #include <declivity/ops/gather_weighted_sum.hpp>
 
 #include <cmath>
