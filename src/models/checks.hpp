@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <initializer_list>
+#include <string_view>
 #include <utility>
 
 #include <declivity/runtime/error.hpp>
@@ -18,6 +19,11 @@ inline void require_sizes(const char* name, std::initializer_list<std::pair<cons
     for (const auto& [field, size] : sizes)
         if (size < 1 || size > kMaxSize)
             throw ValueError(fmt::format("{}: expected {} in 1 .. {}, got {}", name, field, kMaxSize, size));
+}
+
+/// @param field with the name of its config
+inline void require_at_least(std::string_view field, std::int64_t value, std::int64_t min_value) {
+    if (value < min_value) throw ValueError(fmt::format("{}: expected at least {}, got {}", field, min_value, value));
 }
 
 inline void require_probabilities(const char* name, std::initializer_list<std::pair<const char*, double>> values) {

@@ -2,17 +2,13 @@
 
 #include <declivity/nn/functional.hpp>
 
+#include "checks.hpp"
 #include "parts.hpp"
 
 namespace declivity::models {
 namespace {
 
 constexpr double kSilence = 1e-6;  // added to powers, so that their logarithm is bounded
-
-void require_at_least(const char* field, std::int64_t value, std::int64_t min_value) {
-    if (value < min_value)
-        throw ValueError(fmt::format("KeywordCNNConfig::{}: expected at least {}, got {}", field, min_value, value));
-}
 
 nn::Conv2dOptions without_bias(nn::Conv2dOptions conv, const ModelOptions& options) {
     conv.bias = false;  // the normalisation layer has its own bias
@@ -56,13 +52,13 @@ nn::Sequential blocks(const KeywordCNNConfig& config, const ModelOptions& option
 }  // namespace
 
 void KeywordCNNConfig::check() const {
-    require_at_least("classes", classes, 1);
-    require_at_least("sample_rate", sample_rate, 1);
-    require_at_least("n_fft", n_fft, 2);
-    require_at_least("hop_length", hop_length, 1);
-    require_at_least("n_mels", n_mels, 1);
-    require_at_least("channels", channels, 1);
-    require_at_least("blocks", blocks, 0);
+    require_at_least("KeywordCNNConfig::classes", classes, 1);
+    require_at_least("KeywordCNNConfig::sample_rate", sample_rate, 1);
+    require_at_least("KeywordCNNConfig::n_fft", n_fft, 2);
+    require_at_least("KeywordCNNConfig::hop_length", hop_length, 1);
+    require_at_least("KeywordCNNConfig::n_mels", n_mels, 1);
+    require_at_least("KeywordCNNConfig::channels", channels, 1);
+    require_at_least("KeywordCNNConfig::blocks", blocks, 0);
     if (!(f_min >= 0) || !(f_min < static_cast<double>(sample_rate) / 2))
         throw ValueError(
             fmt::format("KeywordCNNConfig::f_min: expected at least 0 and less than half the sample rate, "

@@ -6,14 +6,11 @@
 
 #include <declivity/nn/functional.hpp>
 
+#include "checks.hpp"
 #include "parts.hpp"
 
 namespace declivity::models {
 namespace {
-
-void require_field(std::string_view field, std::int64_t value, std::int64_t min_value) {
-    if (value < min_value) throw ValueError(fmt::format("{}: expected at least {}, got {}", field, min_value, value));
-}
 
 void require_sizes(const char* config, const char* field, const std::vector<std::int64_t>& sizes) {
     for (std::size_t i = 0; i < sizes.size(); ++i)
@@ -98,9 +95,9 @@ std::int64_t sum_of(const std::vector<std::int64_t>& sizes) {
 // ---- matrix factorisation
 
 void MatrixFactorizationConfig::check() const {
-    require_field("MatrixFactorizationConfig::users", users, 1);
-    require_field("MatrixFactorizationConfig::items", items, 1);
-    require_field("MatrixFactorizationConfig::factors", factors, 1);
+    require_at_least("MatrixFactorizationConfig::users", users, 1);
+    require_at_least("MatrixFactorizationConfig::items", items, 1);
+    require_at_least("MatrixFactorizationConfig::factors", factors, 1);
     require_std("MatrixFactorizationConfig::initial_std", initial_std);
     if (!std::isfinite(mean))
         throw ValueError(fmt::format("MatrixFactorizationConfig::mean: expected a finite number, got {}", mean));
@@ -156,7 +153,7 @@ TopK MatrixFactorization::recommend(const Tensor& users, std::int64_t k, const T
 
 void FactorizationMachineConfig::check() const {
     require_fields("FactorizationMachineConfig", fields);
-    require_field("FactorizationMachineConfig::factors", factors, 1);
+    require_at_least("FactorizationMachineConfig::factors", factors, 1);
     require_std("FactorizationMachineConfig::initial_std", initial_std);
 }
 
@@ -202,14 +199,14 @@ Tensor FactorizationMachine::forward(Tensor ids, Tensor values) {
 
 void TowerConfig::check() const {
     require_fields("TowerConfig", fields);
-    require_field("TowerConfig::dense_features", dense_features, 0);
-    require_field("TowerConfig::embedding_dim", embedding_dim, 1);
+    require_at_least("TowerConfig::dense_features", dense_features, 0);
+    require_at_least("TowerConfig::embedding_dim", embedding_dim, 1);
     require_sizes("TowerConfig", "hidden", hidden);
     require_std("TowerConfig::initial_std", initial_std);
 }
 
 Tower::Tower(const TowerConfig& config, std::int64_t output_dim, const ModelOptions& options)
-    : config_((config.check(), require_field("Tower: output_dim", output_dim, 1), config)),
+    : config_((config.check(), require_at_least("Tower: output_dim", output_dim, 1), config)),
       embeddings_(add("embeddings", nn::ModuleList<nn::Embedding>())),
       mlp_(add("mlp",
                make_mlp(static_cast<std::int64_t>(config.fields.size()) * config.embedding_dim + config.dense_features,
@@ -231,7 +228,7 @@ Tensor Tower::forward(Tensor ids, Tensor dense) {
 void TwoTowerConfig::check() const {
     user.check();
     item.check();
-    require_field("TwoTowerConfig::output_dim", output_dim, 1);
+    require_at_least("TwoTowerConfig::output_dim", output_dim, 1);
     if (!(temperature > 0))
         throw ValueError(fmt::format("TwoTowerConfig::temperature: expected a number above 0, got {}", temperature));
 }
@@ -263,9 +260,9 @@ Tensor TwoTower::forward(Tensor users, Tensor items, Tensor user_dense, Tensor i
 // ---- DLRM
 
 void DLRMConfig::check() const {
-    require_field("DLRMConfig::dense_features", dense_features, 1);
+    require_at_least("DLRMConfig::dense_features", dense_features, 1);
     require_fields("DLRMConfig", fields);
-    require_field("DLRMConfig::embedding_dim", embedding_dim, 1);
+    require_at_least("DLRMConfig::embedding_dim", embedding_dim, 1);
     require_sizes("DLRMConfig", "bottom", bottom);
     require_sizes("DLRMConfig", "top", top);
 }

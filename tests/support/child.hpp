@@ -1,11 +1,18 @@
 // Runs one test case of this program in a child process with other environment variables.
 #pragma once
 
+#include <cstdlib>
 #include <map>
 #include <optional>
 #include <string>
 
 namespace declivity::test {
+
+/// The value of an environment variable; empty if it is unset.
+inline std::string environment_variable(const char* name) {
+    const char* value = std::getenv(name);
+    return value == nullptr ? "" : value;
+}
 
 struct ChildResult {
     int code = 0;        ///< exit code; 128 + number if killed by a signal

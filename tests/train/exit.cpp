@@ -42,11 +42,6 @@ void train_network() {
     std::puts("done");
 }
 
-std::string variable(const char* name) {
-    const char* value = std::getenv(name);
-    return value == nullptr ? "" : value;
-}
-
 /// A child process with its own empty caches, including the driver's for PoCL.
 struct Run {
     test::TempFolder folder;
@@ -58,7 +53,7 @@ struct Run {
                  {"POCL_CACHE_DIR", (folder.path() / "driver").string()},
                  // LLVM, in PoCL, gives a compiler thread a signal stack, which AddressSanitizer would mistake for its
                  // own.
-                 {"ASAN_OPTIONS", variable("ASAN_OPTIONS") + ":use_sigaltstack=0"}}) {}
+                 {"ASAN_OPTIONS", test::environment_variable("ASAN_OPTIONS") + ":use_sigaltstack=0"}}) {}
 };
 
 struct ThreadEnd {
@@ -149,7 +144,7 @@ struct LateObject {
 
 TEST_CASE("exit: child process" * doctest::skip()) {
     alarm(300);  // a hang is a failure
-    const std::string mode = variable("DECLIVITY_TEST_HOW");
+    const std::string mode = test::environment_variable("DECLIVITY_TEST_HOW");
     CHECK(mode != "");
     if (mode == "main") train_network();
     if (mode == "late") {

@@ -140,11 +140,6 @@ void fill_thread(const std::string& order) {
     thread_objects.fill(order);
 }
 
-std::string environment_text(const char* name) {
-    const char* value = std::getenv(name);
-    return value == nullptr ? "" : value;
-}
-
 /// The output of a child after doctest's last line: destructors must print nothing.
 std::string last_words(const std::string& output) {
     const std::string last = "[doctest] Status: SUCCESS!\n";
@@ -156,8 +151,8 @@ std::string last_words(const std::string& output) {
 
 TEST_CASE("lifetimes: child process" * doctest::skip()) {
     alarm(300);  // a hang is a failure
-    const std::string storage = environment_text("DECLIVITY_TEST_PLACE"),
-                      order = environment_text("DECLIVITY_TEST_ORDER");
+    const std::string storage = test::environment_variable("DECLIVITY_TEST_PLACE"),
+                      order = test::environment_variable("DECLIVITY_TEST_ORDER");
     if (storage == "static") fill_static(order);
     if (storage == "before main") {
         before_main.fill(order);
@@ -195,7 +190,7 @@ TEST_CASE("lifetimes: objects in any storage and order are destroyed silently") 
                 test::run_child("lifetimes: child process",
                                 {{"DECLIVITY_TEST_PLACE", storage},
                                  {"DECLIVITY_TEST_ORDER", order},
-                                 {"ASAN_OPTIONS", environment_text("ASAN_OPTIONS") + ":use_sigaltstack=0"}});
+                                 {"ASAN_OPTIONS", test::environment_variable("ASAN_OPTIONS") + ":use_sigaltstack=0"}});
             INFO(result.output);
             CHECK(result.code == 0);
             CHECK(last_words(result.output) == "");
