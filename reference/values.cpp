@@ -66,6 +66,8 @@ Tensor tensor(const std::vector<double>& values, const Shape& shape, DType dtype
     return converted<std::uint8_t>(values, shape).to(DType::boolean);
 }
 
+Tensor int64_tensor(const std::vector<std::int64_t>& values, const Shape& shape) { return Tensor::from(values, shape); }
+
 Tensor random_tensor(const Shape& shape, std::uint64_t seed, DType dtype, double low, double high) {
     return tensor(random_values(shape.numel(), seed, low, high), shape, dtype);
 }

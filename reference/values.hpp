@@ -16,6 +16,8 @@ std::vector<double> random_values(std::int64_t count, std::uint64_t seed, double
 Tensor tensor(const std::vector<double>& values, const Shape& shape, DType dtype = DType::f32);
 Tensor random_tensor(const Shape& shape, std::uint64_t seed, DType dtype = DType::f32, double low = -1,
                      double high = 1);
+/// A tensor of i64, for indices, labels and lengths.
+Tensor int64_tensor(const std::vector<std::int64_t>& values, const Shape& shape);
 /// The elements of a tensor of any type as doubles.
 std::vector<double> values(const Tensor& tensor);
 

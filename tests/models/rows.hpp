@@ -21,6 +21,4 @@ inline Row row_of(const Row& table, std::int64_t number, std::size_t width) {
 
 inline double product(const Row& a, const Row& b) { return std::inner_product(a.begin(), a.end(), b.begin(), 0.0); }
 
-inline Tensor int64_tensor(const Integers& elements, const Shape& shape) { return Tensor::from(elements, shape); }
-
 }  // namespace declivity::test

@@ -23,6 +23,6 @@ export DECLIVITY_CASES=small DECLIVITY_CACHE_DIR="$folder/cache" POCL_SIGFPE_HAN
 tests=build/dev/bin/declivity_tests
 $tests --source-file='*ops/engine/elementwise.cpp,*functions/catalogue_table.cpp,*nn/layer_scale.cpp,*reduction/row_rms.cpp'
 $tests --source-file='*functions/catalogue.cpp,*functions/second_gradients.cpp'
-$tests --test-case='matmul: outer'
-build/dev/bin/docs_examples --test-case='examples: activation,examples: reduce,examples: every*'
+$tests --test-case='matmul: outer*'
+build/dev/bin/docs_examples --test-case='examples: math,examples: reduce,examples: every*'
 build/dev/bin/xor

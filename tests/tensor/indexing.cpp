@@ -11,6 +11,7 @@
 #include <declivity/tensor/creation.hpp>
 #include <doctest/doctest.h>
 #include <tests/support/devices.hpp>
+#include <tests/support/error_message.hpp>
 #include <tests/support/gradient_check.hpp>
 #include <tests/support/values.hpp>
 
@@ -66,15 +67,6 @@ void visit(const IndexCase& index_case, const std::function<void(std::size_t)>& 
             for (const auto k : index_case.indices_by_axis[2]) call(flat_index(i, j, k));
 }
 
-std::string error_of(const std::function<void()>& call) {
-    try {
-        call();
-    } catch (const Error& error) {
-        return error.what();
-    }
-    return "nothing";
-}
-
 }  // namespace
 
 TEST_CASE("indexing: reads the same elements as Python") {
@@ -92,13 +84,16 @@ TEST_CASE("indexing: reads the same elements as Python") {
     CHECK(values(x[Slice(1, 4)][1][{Slice({}, {}, 2), 3}]) == values(x[{2, Slice({}, {}, 2), 3}]));
     CHECK(values(x[Slice({}, {}, 2)][Slice(1)]) == values(x[Slice(2, 3)]));
     CHECK(x[{3, 2, 1}].item<float>() == in[flat_index(3, 2, 1)]);
-    CHECK(error_of([&] { (void)x[4]; }) == "operator[]: expected an index from -4 to 3 along axis 0, got 4");
-    CHECK(error_of([&] { (void)x[{0, -6}]; }) == "operator[]: expected an index from -5 to 4 along axis 1, got -6");
-    CHECK(error_of([&] {
+    CHECK(error_message<Error>([&] { (void)x[4]; }) ==
+          "operator[]: expected an index from -4 to 3 along axis 0, got 4");
+    CHECK(error_message<Error>([&] {
+              (void)x[{0, -6}];
+          }) == "operator[]: expected an index from -5 to 4 along axis 1, got -6");
+    CHECK(error_message<Error>([&] {
               (void)x[{0, 0, 0, 0}];
           }) == "operator[]: expected at most one index for each axis of [4, 5, 6], got 4");
-    CHECK(error_of([&] { (void)x[Slice(0, 2, 0)]; }) == "operator[]: expected a step of at least 1, got 0");
-    CHECK(error_of([&] { (void)Tensor()[0]; }) == "operator[]: expected a tensor, got an undefined one");
+    CHECK(error_message<Error>([&] { (void)x[Slice(0, 2, 0)]; }) == "operator[]: expected a step of at least 1, got 0");
+    CHECK(error_message<Error>([&] { (void)Tensor()[0]; }) == "operator[]: expected a tensor, got an undefined one");
 }
 
 TEST_CASE("indexing: writes these elements and no others, with and without a graph") {
@@ -143,16 +138,17 @@ TEST_CASE("indexing: writes these elements and no others, with and without a gra
     CHECK(values(x) == Values{1, -3, 3, 0, -5, 9});
     x[1] = x[0];
     CHECK(values(x) == Values{1, -3, 3, 1, -3, 3});
-    CHECK(error_of([&] { x[0] = zeros({2}); }).find("[2]") != std::string::npos);
+    CHECK(error_message<Error>([&] { x[0] = zeros({2}); }).find("[2]") != std::string::npos);
     x[0] = tensor({1.9, -2.7, 0.5}, {3});  // truncated, as by .to()
     CHECK(values(x[0]) == Values{1, -2, 0});
     CHECK_THROWS_AS(x[0] = 2.7, ValueError);
     const std::string fits = ": expected a result that fits the tensor's type, i32, got one of f32";
-    CHECK(error_of([&] { x[0] += 0.5; }) == "operator+=" + fits);
-    CHECK(error_of([&] { x[{1, 1}] -= tensor({0.5}, {}); }) == "operator-=" + fits);
-    CHECK(error_of([&] { x[Slice()] *= 0.5; }) == "operator*=" + fits);
-    CHECK(error_of([&] { x[0] *= Tensor(); }) == "operator*=: expected a tensor, got an undefined one");
-    CHECK(error_of([&] { x[1] /= 2; }) == "operator/=: expected a tensor of f32, f64, f16 or bf16, got i32");
+    CHECK(error_message<Error>([&] { x[0] += 0.5; }) == "operator+=" + fits);
+    CHECK(error_message<Error>([&] { x[{1, 1}] -= tensor({0.5}, {}); }) == "operator-=" + fits);
+    CHECK(error_message<Error>([&] { x[Slice()] *= 0.5; }) == "operator*=" + fits);
+    CHECK(error_message<Error>([&] { x[0] *= Tensor(); }) == "operator*=: expected a tensor, got an undefined one");
+    CHECK(error_message<Error>([&] { x[1] /= 2; }) ==
+          "operator/=: expected a tensor of f32, f64, f16 or bf16, got i32");
     CHECK_THROWS_AS(x[1] /= 2, TypeError);
     CHECK_THROWS_AS((x > 0)[0] += 1, TypeError);
     x[1] *= 2;
@@ -168,10 +164,10 @@ TEST_CASE("indexing: parts of an expanded tensor are not written, with and witho
             "operator[]=: expected a tensor whose elements do not share memory, got shape [4, 3] with strides "
             "[0, "
             "1] (write to a clone() of an expanded tensor)";
-        CHECK(error_of([&] { e[1] = 5; }) == expected);
-        CHECK(error_of([&] { e[1] = zeros({3}); }) == expected);
-        CHECK(error_of([&] { e[{1, 0}] += 5; }) == expected);
-        CHECK(error_of([&] { e[Slice()] = 5; }) == expected);
+        CHECK(error_message<Error>([&] { e[1] = 5; }) == expected);
+        CHECK(error_message<Error>([&] { e[1] = zeros({3}); }) == expected);
+        CHECK(error_message<Error>([&] { e[{1, 0}] += 5; }) == expected);
+        CHECK(error_message<Error>([&] { e[Slice()] = 5; }) == expected);
         CHECK(sum(e).item<float>() == 12);
         e = e.clone();
         e[1] = 5;
@@ -185,7 +181,7 @@ TEST_CASE("indexing: parts of an expanded tensor are not written, with and witho
 TEST_CASE("indexing: refused right-hand sides have an error message") {
     const Tensor leaf = random_tensor({4, 3}, 1).set_requires_grad();
     Tensor y = leaf * 2;
-    CHECK(error_of([&] { y[0] = select(y, 0, 1); }) ==
+    CHECK(error_message<Error>([&] { y[0] = select(y, 0, 1); }) ==
           "operator[]=: expected a right-hand side with memory of its own when grad mode is on, got one of shape "
           "[3] that is a view of x (select, slice, reshape, ...); write x[...] in its place (y[0] = y[1]), or a "
           "clone() of it made in a line before");
@@ -268,8 +264,10 @@ TEST_CASE("indexing: a part sees writes; another view forbids them in a graph") 
     // reshape() of a part is not tracked as a part.
     Tensor z = leaf * 2;
     const Tensor reshaped = reshape(z[0], {3, 1});
-    CHECK(error_of([&] { z[1] = 0; }).starts_with("operator[]=: expected a tensor with unshared memory"));
-    CHECK(error_of([&] { leaf[0] = 0; }).starts_with("operator[]=: expected a tensor that does not require a"));
+    CHECK(error_message<Error>([&] { z[1] = 0; }).starts_with("operator[]=: expected a tensor with unshared memory"));
+    CHECK(error_message<Error>([&] {
+              leaf[0] = 0;
+          }).starts_with("operator[]=: expected a tensor that does not require a"));
     {
         const NoGrad no_grad;
         leaf[0] = 0;

@@ -14,6 +14,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <tests/support/devices.hpp>
+#include <tests/support/error_message.hpp>
 #include <tests/support/values.hpp>
 
 using namespace declivity;
@@ -25,17 +26,6 @@ using Integers = std::vector<std::int64_t>;
 using Values = std::vector<double>;
 
 bool available(DType dtype) { return dtype != DType::f64 || device().info().fp64; }
-
-/// The exception, or "nothing".
-template <class Call>
-std::string error_of(Call&& call) {
-    try {
-        (void)call();
-    } catch (const Error& error) {
-        return error.what();
-    }
-    return "nothing";
-}
 
 }  // namespace
 
@@ -66,7 +56,7 @@ TEST_CASE("types: promotion as documented by PyTorch") {
     CHECK(promote_types(DType::u8, DType::u64) == DType::u64);
     CHECK(promote_types(DType::u64, DType::boolean) == DType::u64);
     CHECK(promote_types(DType::u64, DType::bf16) == DType::bf16);
-    CHECK(error_of([] { return promote_types(DType::u64, DType::i8); }) ==
+    CHECK(error_message<Error>([] { return promote_types(DType::u64, DType::i8); }) ==
           "promote_types: expected an integer type that holds both, got u64 and i8");
 }
 
@@ -109,9 +99,9 @@ TEST_CASE("types: functions of several types compute in their promoted type") {
     CHECK(values(where(small > 1, small, 0.5)) == Values{0.5, 2, 3});
     CHECK(concat({small, ints, real}, 0).dtype() == DType::f32);
     CHECK(values(concat({small, ints}, 0)) == Values{1, 2, 3, -300, 7, 40000});
-    CHECK(error_of([&] { return tensor({1}, {1}, DType::u64) + small.to(DType::i8); }) ==
+    CHECK(error_message<Error>([&] { return tensor({1}, {1}, DType::u64) + small.to(DType::i8); }) ==
           "operator+: expected types with a common type, got u64, i8 (convert with .to(DType))");
-    CHECK(error_of([&] { return real & real; }) == "operator&: expected integers or bool, got f32, f32");
+    CHECK(error_message<Error>([&] { return real & real; }) == "operator&: expected integers or bool, got f32, f32");
 }
 
 TEST_CASE("types: integers are compared with numbers out of the range of their type") {
@@ -285,7 +275,7 @@ TEST_CASE("types: bitwise operations on integers, logical ones on bools") {
     CHECK(values(mask + 1) == Values{2, 2, 1, 1});
     CHECK(values(mask * random_tensor({4}, 1))[2] == 0);
     CHECK(values(logical_xor(tensor({0.5, 0, -0.0, NAN}, {4}), 1)) == Values{0, 1, 1, 0});
-    CHECK(error_of([&] { return mask - other; }) == "operator-: expected numbers, got bool, bool");
+    CHECK(error_message<Error>([&] { return mask - other; }) == "operator-: expected numbers, got bool, bool");
     CHECK(values(sum(mask)) == Values{2});
 }
 
@@ -296,9 +286,9 @@ TEST_CASE("types: in-place operations keep the type") {
     x -= tensor({1}, {1}, DType::i64);
     CHECK(x.dtype() == DType::i32);
     CHECK(values(x) == Values{5, 11, 19});
-    CHECK(error_of([&] { return x += 0.5; }) ==
+    CHECK(error_message<Error>([&] { return x += 0.5; }) ==
           "add_: expected a result that fits the tensor's type, i32, got one of f32");
-    CHECK(error_of([&] { return x /= 2; }).starts_with("div_: expected"));
+    CHECK(error_message<Error>([&] { return x /= 2; }).starts_with("div_: expected"));
     CHECK(values(x) == Values{5, 11, 19});
     Tensor real = tensor({1, 2, 3}, {3});
     real /= 2;

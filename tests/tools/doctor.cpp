@@ -393,7 +393,7 @@ TEST_CASE("declivity doctor: an operator whose kernel computes wrong results is 
         check_found("optimizers", {{"formula.cl", "int i = first;", "int i = first + 1;", "SGD with momentum 0,"},
                                    {"formula.cl", "i += GROUP", "i += 2 * GROUP", "AdamW"}});
         check_found("matmul",
-                    {{"matmul.cl", "sum[i][j] = fma(left, right[j], sum[i][j]);",
+                    {{"matmul_register_tiled.cl", "sum[i][j] = fma(left, right[j], sum[i][j]);",
                       "sum[i][j] = fma(left, right[j] + (REAL)0.01, sum[i][j]);", "tiled: 1 x (13 x 9 x 33)"}},
                     " --checks 'tiled: 1 x'");
         check_found("conv2d",

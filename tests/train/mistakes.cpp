@@ -31,9 +31,11 @@
 #include <declivity/train/trainer.hpp>
 #include <doctest/doctest.h>
 
+#include <tests/support/error_message.hpp>
 #include <tests/support/values.hpp>
 
 using namespace declivity;
+using test::error_message;
 
 namespace {
 
@@ -47,15 +49,6 @@ data::InMemoryDataset faulty_points(float first = 0) {
     }
     values[0] = first;
     return {{4}, std::move(values), std::move(labels), 3};
-}
-
-std::string error_of(const std::function<void()>& call) {
-    try {
-        call();
-    } catch (const Error& error) {
-        return error.what();
-    }
-    return "nothing";
 }
 
 struct FaultySetup {
@@ -81,7 +74,7 @@ TEST_CASE("mistakes: moved-from objects") {
              [&] { first.step(); }, [&] { first.zero_grad(); }, [&] { (void)first.learning_rate(); },
              [&] { (void)first.groups(); }, [&] { (void)first.state_dict(); }, [&] { first.set_learning_rate(1); },
              [&] { first.add_group({ones({2}).set_requires_grad()}, {}); }, [&] { train::Trainer(model, first); }}) {
-        const std::string message = error_of(call);
+        const std::string message = error_message<Error>(call);
         CAPTURE(message);
         CHECK(message.starts_with("Optimizer::"));
         CHECK(message.ends_with("got one that was moved from"));
@@ -93,16 +86,16 @@ TEST_CASE("mistakes: moved-from objects") {
     CapturedFunction moved = std::move(step);
     for (const std::function<void()>& call : std::vector<std::function<void()>>{
              [&] { step(x); }, [&] { (void)step.replays(); }, [&] { step.reset(); }, [&] { step.confirm(); }})
-        CHECK(error_of(call) == "CapturedStep: expected a step, got one that was moved from");
+        CHECK(error_message<Error>(call) == "CapturedStep: expected a step, got one that was moved from");
     CHECK(test::values(moved(x)) == std::vector<double>{2, 2});
 }
 
 TEST_CASE("mistakes: options of fit") {
     const auto set = faulty_points();
     const auto fit = [&](const train::FitOptions& options) {
-        return error_of([&] { FaultySetup().trainer.fit(set, options); });
+        return error_message<Error>([&] { FaultySetup().trainer.fit(set, options); });
     };
-    CHECK(fit({.epochs = 0, .quiet = true}) == "nothing");
+    CHECK(fit({.epochs = 0, .quiet = true}) == "nothing was thrown");
     CHECK(fit({.epochs = -1, .quiet = true}) == "Trainer::fit: expected epochs of at least 0, got -1");
     CHECK(fit({.batch = 0, .quiet = true}) == "Trainer::fit: expected a batch of at least 1, got 0");
     CHECK(fit({.clip_norm = -1, .quiet = true}) ==
@@ -111,33 +104,34 @@ TEST_CASE("mistakes: options of fit") {
           "Trainer::fit: expected a clip_norm above 0, or 0 for no clipping, got nan");
     CHECK(fit({.callbacks = {nullptr}, .quiet = true}) ==
           "Trainer::fit: expected callbacks, got a null pointer among them");
-    CHECK(error_of([&] { (void)FaultySetup().trainer.evaluate(set, {.batch = 0}); }) ==
+    CHECK(error_message<Error>([&] { (void)FaultySetup().trainer.evaluate(set, {.batch = 0}); }) ==
           "Trainer::evaluate: expected a batch of at least 1, got 0");
-    CHECK(error_of([&] { (void)FaultySetup().trainer.predict(set, {.batch = -3}); }) ==
+    CHECK(error_message<Error>([&] { (void)FaultySetup().trainer.predict(set, {.batch = -3}); }) ==
           "Trainer::predict: expected a batch of at least 1, got -3");
     std::string inner;
     FaultySetup setup;
     CHECK(setup.trainer.fit(set, {.callbacks = {std::make_shared<WithinStep>([&](train::Trainer& trainer) {
-                                      inner = error_of([&] { trainer.fit(set, {.quiet = true}); });
+                                      inner = error_message<Error>([&] { trainer.fit(set, {.quiet = true}); });
                                   })},
                                   .quiet = true}));
     CHECK(inner.starts_with("Trainer::fit: expected a trainer that is not fitting, got one that is"));
     CHECK(setup.trainer.fit(set, {.epochs = 2, .quiet = true}));  // later it may
-    CHECK(error_of([&] {
+    CHECK(error_message<Error>([&] {
               FaultySetup([](const Tensor&, const Tensor&) { return Tensor(); }).trainer.fit(set, {.quiet = true});
           }) == "Trainer: expected a loss of one element, got an undefined tensor from the loss function");
     const data::InMemoryDataset none({4}, std::vector<float>{}, {}, 3);
     FaultySetup empty;
-    CHECK(error_of([&] { empty.trainer.fit(set, none, {.quiet = true}); }) ==
+    CHECK(error_message<Error>([&] { empty.trainer.fit(set, none, {.quiet = true}); }) ==
           "Trainer::fit: expected a data set 'test' of at least one example, got an empty one");
     CHECK(empty.trainer.progress().step == 0);
-    CHECK(error_of([&] { empty.trainer.fit(none, {.quiet = true}); }) ==
+    CHECK(error_message<Error>([&] { empty.trainer.fit(none, {.quiet = true}); }) ==
           "Trainer::fit: expected a data set 'train' of at least one example, got an empty one");
-    CHECK(error_of([&] { (void)empty.trainer.evaluate(none); }) ==
+    CHECK(error_message<Error>([&] { (void)empty.trainer.evaluate(none); }) ==
           "Trainer::evaluate: expected a data set of at least one example, got an empty one");
-    CHECK(error_of([&] { (void)empty.trainer.predict(none); }) ==
+    CHECK(error_message<Error>([&] { (void)empty.trainer.predict(none); }) ==
           "Trainer::predict: expected a data set of at least one example, got an empty one");
-    const std::string data_error = error_of([&] { FaultySetup().trainer.fit(faulty_points(NAN), {.quiet = true}); });
+    const std::string data_error =
+        error_message<Error>([&] { FaultySetup().trainer.fit(faulty_points(NAN), {.quiet = true}); });
     CHECK(data_error.find("in 'input'") != std::string::npos);
     CHECK(data_error.ends_with("Look at the data and its transform"));
 }
@@ -145,27 +139,29 @@ TEST_CASE("mistakes: options of fit") {
 TEST_CASE("mistakes: optimizers and their parameters") {
     nn::Linear model(2, 2);
     optim::SGD optimizer(model.parameters());
-    CHECK(error_of([&] { optimizer.set_learning_rate(0.1, 3); }) ==
+    CHECK(error_message<Error>([&] { optimizer.set_learning_rate(0.1, 3); }) ==
           "Optimizer::set_learning_rate: expected a group below 1, got 3");
-    CHECK(error_of([&] { (void)optimizer.learning_rate(1); }) ==
+    CHECK(error_message<Error>([&] { (void)optimizer.learning_rate(1); }) ==
           "Optimizer::learning_rate: expected a group below 1, got 1");
-    CHECK(error_of([&] { (void)optimizer.parameters(2); }) == "Optimizer::parameters: expected a group below 1, got 2");
-    CHECK(error_of([&] { optim::apply({}, 1, optimizer); }) == "apply: expected a schedule, got an empty function");
+    CHECK(error_message<Error>([&] { (void)optimizer.parameters(2); }) ==
+          "Optimizer::parameters: expected a group below 1, got 2");
+    CHECK(error_message<Error>([&] { optim::apply({}, 1, optimizer); }) ==
+          "apply: expected a schedule, got an empty function");
     const Tensor leaf = ones({2}).set_requires_grad();
-    CHECK(error_of([&] { optim::SGD({leaf, ones({2})}); }) == "nothing");  // a frozen one
-    CHECK(error_of([&] { optim::SGD({leaf * 2.0}); }) ==
+    CHECK(error_message<Error>([&] { optim::SGD({leaf, ones({2})}); }) == "nothing was thrown");  // a frozen one
+    CHECK(error_message<Error>([&] { optim::SGD({leaf * 2.0}); }) ==
           "SGD: expected leaf tensors, got the result of a function as parameter 0");
-    CHECK(error_of([&] {
+    CHECK(error_message<Error>([&] {
               optim::SGD({leaf, Tensor()});
           }) == "SGD: expected leaf tensors, got an undefined tensor as parameter 1");
-    CHECK(error_of([&] { optim::clip_grad_norm({leaf}, -1); }) ==
+    CHECK(error_message<Error>([&] { optim::clip_grad_norm({leaf}, -1); }) ==
           "clip_grad_norm: expected a max_norm above 0, got -1");
-    CHECK(error_of([&] { optim::clip_grad_norm({Tensor()}, 1); }) ==
+    CHECK(error_message<Error>([&] { optim::clip_grad_norm({Tensor()}, 1); }) ==
           "clip_grad_norm: expected tensors, got an undefined one");
     if (default_device().info().fp64) {
         model.to(DType::f64);
         sum(model(ones({1, 2}, {DType::f64}))).backward();
-        CHECK(error_of([&] {
+        CHECK(error_message<Error>([&] {
                   optimizer.step();
               }).starts_with("SGD: expected parameters unchanged since the optimizer was created, '0' of f32 "));
     }
@@ -173,13 +169,13 @@ TEST_CASE("mistakes: optimizers and their parameters") {
 
 TEST_CASE("mistakes: modules") {
     nn::Sequential model(nn::Linear(2, 2), nn::BatchNorm2d(4));
-    CHECK(error_of([&] { model.to(DType::i32); }) == "Module::to: expected a floating type, got i32");
-    CHECK(error_of([&] { model.to(DType::boolean); }) == "Module::to: expected a floating type, got bool");
+    CHECK(error_message<Error>([&] { model.to(DType::i32); }) == "Module::to: expected a floating type, got i32");
+    CHECK(error_message<Error>([&] { model.to(DType::boolean); }) == "Module::to: expected a floating type, got bool");
     CHECK(model.parameters()[0].dtype() == DType::f32);
     nn::BatchNorm2d norm(4);
     for (const bool training : {true, false}) {
         norm.train(training);
-        CHECK(error_of([&] {
+        CHECK(error_message<Error>([&] {
                   norm(ones({2, 3, 2, 2}));
               }) ==
               "batch_norm: expected x of shape (N, C, ...) with as many channels as the running mean has elements, got "
@@ -187,39 +183,40 @@ TEST_CASE("mistakes: modules") {
               "[2, 3, 2, 2] and the "
               "running mean of shape [4] (in BatchNorm2d)");
     }
-    CHECK(error_of([] { nn::BatchNorm2d(0); }) == "BatchNorm: expected num_features of at least 1, got 0");
-    CHECK(error_of([] { nn::MaxPool2d(0); }).starts_with("MaxPool2d: expected a kernel size of at least 1"));
-    CHECK(error_of([] {
+    CHECK(error_message<Error>([] { nn::BatchNorm2d(0); }) == "BatchNorm: expected num_features of at least 1, got 0");
+    CHECK(
+        error_message<Error>([] { nn::MaxPool2d(0); }).starts_with("MaxPool2d: expected a kernel size of at least 1"));
+    CHECK(error_message<Error>([] {
               nn::AvgPool2d(2, {.padding = 2});
           }).starts_with("AvgPool2d: expected a kernel size of at least 1"));
-    CHECK(error_of([] { nn::Lambda(nullptr)(ones({1})); }) ==
+    CHECK(error_message<Error>([] { nn::Lambda(nullptr)(ones({1})); }) ==
           "Lambda: expected a function, got an empty one (in Lambda)");
     nn::Linear linear(2, 2);
     auto state = linear.state_dict();
     state.push_back(state[0]);
-    CHECK(error_of([&] { linear.load_state_dict(state); }) ==
+    CHECK(error_message<Error>([&] { linear.load_state_dict(state); }) ==
           "load_state_dict: expected each name once, got 'weight' again");
 }
 
 TEST_CASE("mistakes: shapes and types of new tensors") {
-    CHECK(error_of([] {
+    CHECK(error_message<Error>([] {
               (void)rand({4}, {.dtype = DType::i32});
           }).starts_with("rand: expected a floating type, got i32"));
-    CHECK(error_of([] {
+    CHECK(error_message<Error>([] {
               (void)randn({4}, {.dtype = DType::i64});
           }).starts_with("randn: expected a floating type, got i64"));
-    CHECK(error_of([] {
+    CHECK(error_message<Error>([] {
               (void)normal({4}, 0, 1, {.dtype = DType::u8});
           }).starts_with("normal: expected a floating type, got u8"));
     Dims sizes{2, 3, 5};
     CHECK(sizes[-1] == 5);
     CHECK(sizes[-3] == 2);
     CHECK(sizes.back() == 5);
-    CHECK(error_of([&] { (void)sizes[3]; }) == "Dims: expected an axis in [-3, 3), got 3 of [2, 3, 5]");
-    CHECK(error_of([&] { sizes[-4] = 1; }) == "Dims: expected an axis in [-3, 3), got -4 of [2, 3, 5]");
-    CHECK(error_of([] { (void)Dims().back(); }).starts_with("Dims: expected an axis in [0, 0)"));
-    CHECK(error_of([&] { sizes.erase(3); }) == "Dims::erase: expected a position in [0, 3), got 3");
-    CHECK(error_of([&] { sizes.insert(4, 1); }) == "Dims::insert: expected a position in [0, 3], got 4");
+    CHECK(error_message<Error>([&] { (void)sizes[3]; }) == "Dims: expected an axis in [-3, 3), got 3 of [2, 3, 5]");
+    CHECK(error_message<Error>([&] { sizes[-4] = 1; }) == "Dims: expected an axis in [-3, 3), got -4 of [2, 3, 5]");
+    CHECK(error_message<Error>([] { (void)Dims().back(); }).starts_with("Dims: expected an axis in [0, 0)"));
+    CHECK(error_message<Error>([&] { sizes.erase(3); }) == "Dims::erase: expected a position in [0, 3), got 3");
+    CHECK(error_message<Error>([&] { sizes.insert(4, 1); }) == "Dims::insert: expected a position in [0, 3], got 4");
 }
 
 TEST_CASE("mistakes: a missing validation set is refused before the first epoch, with the callback's name") {
@@ -227,8 +224,8 @@ TEST_CASE("mistakes: a missing validation set is refused before the first epoch,
     const auto fit = [&](std::shared_ptr<train::Callback> callback,
                          const std::vector<train::NamedDataset>& validation) {
         FaultySetup setup;
-        const std::string message =
-            error_of([&] { setup.trainer.fit(set, validation, {.callbacks = {std::move(callback)}, .quiet = true}); });
+        const std::string message = error_message<Error>(
+            [&] { setup.trainer.fit(set, validation, {.callbacks = {std::move(callback)}, .quiet = true}); });
         return std::pair(message, setup.trainer.progress().step);
     };
     const auto best = [](const std::string& metric) {
@@ -254,24 +251,24 @@ TEST_CASE("mistakes: a missing validation set is refused before the first epoch,
               .first.starts_with(
                   "Checkpoint (monitor of best): expected the name of a metric, one of [\"train_loss\", "));
     CHECK(fit(std::make_shared<train::EarlyStopping>(2, 0, train::Monitor{"hard_loss"}), {{"hard", set}}).first ==
-          "nothing");
+          "nothing was thrown");
 }
 
 TEST_CASE("mistakes: files that cannot be opened are named with the called function") {
     FaultySetup setup;
-    CHECK(error_of([] { (void)io::load("there is none/x.safetensors"); }) ==
+    CHECK(error_message<Error>([] { (void)io::load("there is none/x.safetensors"); }) ==
           "cannot open 'there is none/x.safetensors': No such file or directory (called by io::load)");
-    CHECK(error_of([&] { setup.trainer.load("there is none/x.safetensors"); }) ==
+    CHECK(error_message<Error>([&] { setup.trainer.load("there is none/x.safetensors"); }) ==
           "cannot open 'there is none/x.safetensors': No such file or directory (called by Trainer::load)");
-    CHECK(error_of([&] {
+    CHECK(error_message<Error>([&] {
               io::save("there is none/x.safetensors", setup.model.state_dict());
           }).ends_with("No such file or directory (called by io::save)"));
-    CHECK(error_of([&] {
+    CHECK(error_message<Error>([&] {
               setup.trainer.save("there is none/x.safetensors");
           }).ends_with("No such file or directory (called by Trainer::save)"));
     const std::filesystem::path none = "/there is none/x";
     const auto check_named = [&](const std::string& function, const std::function<void()>& call) {
-        const std::string message = error_of(call);
+        const std::string message = error_message<Error>(call);
         CHECK_MESSAGE(message.ends_with("No such file or directory (called by " + function + ")"), message);
     };
     check_named("io::read_safetensors", [&] { (void)io::read_safetensors(none); });

@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 
 #include "autograd/decomposition.hpp"
+#include "functions/support/axes.hpp"
 #include "functions/support/dropout.hpp"
 #include "ops/random/random.hpp"
 #include "ops/support/work_split.hpp"
@@ -159,15 +160,10 @@ LeadingDims leading_dims(const Tensor& query, const Tensor& key, const Tensor& v
     return leading;
 }
 
-Shape append_dims(Shape leading, std::initializer_list<std::int64_t> last) {
-    for (const std::int64_t size : last) leading.push_back(size);
-    return leading;
-}
-
 /// x (..., rows, columns) as (B, heads, rows, columns).
 Tensor expand_operand(const Tensor& x, const LeadingDims& leading, std::int64_t heads, std::int64_t rows,
                       std::int64_t columns) {
-    const Shape target = append_dims(leading.batch, {heads, rows, columns});
+    const Shape target = detail::append_dims(leading.batch, {heads, rows, columns});
     const Tensor expanded = x.shape() == target ? x : broadcast_to(x, target);
     return target.rank() == 4 ? expanded : reshape(expanded, {leading.batch.numel(), heads, rows, columns});
 }
@@ -240,15 +236,15 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
     check(query, key, value, options);
     const LeadingDims leading = leading_dims(query, key, value, options.enable_gqa);
     const std::int64_t queries = query.size(-2), keys = key.size(-2), width = value.size(-1);
-    const Shape result_shape =
-        leading.has_heads ? append_dims(leading.batch, {leading.queries, queries, width}) : Shape{queries, width};
+    const Shape result_shape = leading.has_heads ? detail::append_dims(leading.batch, {leading.queries, queries, width})
+                                                 : Shape{queries, width};
     const Tensor &mask = options.attn_mask, &slopes = options.alibi_slopes;
     if (slopes.defined()) {
         ops::require_shape(kName, "alibi_slopes", slopes.shape(), {leading.queries});
         ops::require_alike(kName, "query", query.dtype(), query.device(), "alibi_slopes", slopes.dtype(),
                            slopes.device());
     }
-    if (const Shape scores = append_dims(leading.batch, {leading.queries, queries, keys});
+    if (const Shape scores = detail::append_dims(leading.batch, {leading.queries, queries, keys});
         mask.defined() && !broadcasts_to(mask.shape(), scores))
         throw ShapeError(fmt::format("{}: expected attn_mask that broadcasts to {}, got {}", kName, scores.str(),
                                      mask.shape().str()));

@@ -24,7 +24,7 @@ using detail::Region;
 
 namespace {
 
-constexpr const char* kName = "operator[]=";
+constexpr const char* kIndexedAssignment = "operator[]=";
 
 /// With a graph: all handles of `base` get its value with `value` written to the region; in place if only they and its
 /// followers share the memory.
@@ -36,7 +36,7 @@ void write_in_graph(const Tensor& base, Tensor value, const Region& region) {
         const Tensor previous = tensor_of(std::make_shared<detail::TensorState>());  // only its graph node
         state_of(previous)->node = state.node;
         state_of(previous)->output = state.output;
-        Tensor result = detail::with_region(kName, previous, elements, std::move(value), region);
+        Tensor result = detail::with_region(kIndexedAssignment, previous, elements, std::move(value), region);
         state.value = elements;
         detail::replace_value(base, std::move(result));
     } catch (...) {
@@ -56,7 +56,7 @@ void refuse_views_of(const Tensor& base, const Tensor& value) {
         fmt::format("{}: expected a right-hand side with memory of its own when grad mode is on, got one of shape "
                     "{} that is a view of x (select, slice, reshape, ...); write x[...] in its place (y[0] = y[1]), or "
                     "a clone() of it made in a line before",
-                    kName, value.shape().str()));
+                    kIndexedAssignment, value.shape().str()));
 }
 
 std::shared_ptr<const Region> region_of(const Region& region, std::span<const Index> indices) {
@@ -92,19 +92,19 @@ TensorPart TensorPart::part(std::span<const Index> indices) const { return {whol
 
 void TensorPart::write(const TensorOrScalar& value) {
     const Tensor part = *this;
-    const FunctionCall call(kName, {{"x", whole_}, {"value", value.tensor()}});
+    const FunctionCall call(kIndexedAssignment, {{"x", whole_}, {"value", value.tensor()}});
     call.results({whole_});
-    detail::require_no_overlap(kName, whole_.value().view());
-    if (value.is_scalar() && !detail::written_in_graph(whole_, kName)) {
+    detail::require_no_overlap(kIndexedAssignment, whole_.value().view());
+    if (value.is_scalar() && !detail::written_in_graph(whole_, kIndexedAssignment)) {
         Tensor(part).fill_(value.scalar());
         return;
     }
     Tensor source = value.is_scalar() ? full({}, value.scalar(), {part.dtype(), part.device()}) : value.tensor();
-    detail::checked_state(state_of(source), kName);
+    detail::checked_state(state_of(source), kIndexedAssignment);
     if (state_of(source) == state_of(part)) return;
     refuse_views_of(whole_, source);
     if (!(source.device() == part.device())) source = source.to(part.device());
-    (void)ops::expanded(kName,
+    (void)ops::expanded(kIndexedAssignment,
                         {.buffer = {},
                          .offset = 0,
                          .dtype = source.dtype(),
@@ -112,7 +112,7 @@ void TensorPart::write(const TensorOrScalar& value) {
                          .strides = dense_strides(source.shape())},
                         part.shape());
     source = expand(source.to(part.dtype()), part.shape());
-    if (detail::written_in_graph(whole_, kName, source)) {
+    if (detail::written_in_graph(whole_, kIndexedAssignment, source)) {
         // Another part of x would lose its elements with x's followers.
         if (!state_of(source)->requires_grad) {
             const Tensor detached = tensor_of(std::make_shared<detail::TensorState>());

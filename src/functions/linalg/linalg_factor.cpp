@@ -11,6 +11,7 @@
 #include <declivity/tensor/function_call.hpp>
 #include <fmt/format.h>
 
+#include "functions/support/axes.hpp"
 #include "matrices.hpp"
 
 namespace declivity::linalg {

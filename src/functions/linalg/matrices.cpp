@@ -6,6 +6,7 @@
 #include <declivity/tensor/creation.hpp>
 #include <fmt/format.h>
 
+#include "functions/support/axes.hpp"
 #include "tensor/reduced_precision.hpp"
 
 namespace declivity::detail {
@@ -27,11 +28,6 @@ void require_square(const char* name, const char* what, const Tensor& x) {
 Shape batch_shape_of(const Tensor& x, int last) {
     Shape batch_shape;
     for (int axis = 0; axis + last < x.rank(); ++axis) batch_shape.push_back(x.shape()[axis]);
-    return batch_shape;
-}
-
-Shape append_dims(Shape batch_shape, std::initializer_list<std::int64_t> last) {
-    for (const std::int64_t size : last) batch_shape.push_back(size);
     return batch_shape;
 }
 

@@ -15,7 +15,6 @@ void require_matrices(const char* name, const char* what, const Tensor& x);
 void require_square(const char* name, const char* what, const Tensor& x);
 /// Sizes of the batch axes, those before the last `last` axes.
 Shape batch_shape_of(const Tensor& x, int last = 2);
-Shape append_dims(Shape batch_shape, std::initializer_list<std::int64_t> last);
 
 /// x (..., m, n) as (batch, m, n), with f16 and bf16 upcast to f32; `restore` reverts both for a result.
 class Batch {

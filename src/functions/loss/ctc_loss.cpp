@@ -21,7 +21,7 @@
 namespace declivity {
 namespace {
 
-constexpr auto* kName = "ctc_loss";
+constexpr const char* kCtcLoss = "ctc_loss";
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 /// Finite substitute for log(0): the difference of infinities has no gradient.
 constexpr double kLogZero = -1e30;
@@ -31,7 +31,7 @@ struct Sequences {
     Tensor log_probs, targets, input_lengths, target_lengths;
 };
 
-Tensor column(const Tensor& x) { return unsqueeze(x, 1); }
+Tensor as_column(const Tensor& x) { return unsqueeze(x, 1); }
 
 /// x (N, M) with its columns shifted by `shift`, filled with probability 0.
 Tensor shift_columns(const Tensor& x, std::int64_t shift) {
@@ -59,7 +59,7 @@ Tensor decomposed(const Sequences& sequences, std::int64_t blank) {
                                       {0, std::min<std::int64_t>(2, states)}, {0, 0}, 0);
         skips = logical_and(logical_and(odd, state > 1), path != two_before);
         // Padding behind the target is ignored, whatever it contains.
-        path = where(state > 2 * column(length), blank, path);
+        path = where(state > 2 * as_column(length), blank, path);
     }
     const Tensor emissions =
         clamp(gather(sequences.log_probs, 2, expand(unsqueeze(path, 0), {steps, n, states})), kLogZero, kInfinity);
@@ -70,10 +70,10 @@ Tensor decomposed(const Sequences& sequences, std::int64_t blank) {
         const Tensor incoming = t == 0 ? alpha
                                        : logaddexp(logaddexp(alpha, shift_columns(alpha, 1)),
                                                    where(skips, shift_columns(alpha, 2), kLogZero));
-        alpha = where(column(sequences.input_lengths > t), incoming + select(emissions, 0, t), alpha);
+        alpha = where(as_column(sequences.input_lengths > t), incoming + select(emissions, 0, t), alpha);
     }
     // With no steps at all: the initial state.
-    const auto last = [&](const Tensor& position) { return reshape(gather(alpha, 1, column(position)), {n}); };
+    const auto last = [&](const Tensor& position) { return reshape(gather(alpha, 1, as_column(position)), {n}); };
     const Tensor last_blank = last(2 * length), last_label = last(where(length > 0, 2 * length - 1, 0));
     const Tensor loss =
         -where(logical_and(length > 0, sequences.input_lengths > 0), logaddexp(last_blank, last_label), last_blank);
@@ -88,7 +88,7 @@ Tensor guarded(const Tensor& losses, bool zero_infinity) {
     if (zero_infinity) return where(losses == kInfinity, 0, losses);
     if (!any_requires_grad({losses})) return losses;
     return attach_backward(
-        kName, {losses}, losses.value(),
+        kCtcLoss, {losses}, losses.value(),
         [infinite = losses.detach() == kInfinity](const GradientContext& context) {
             return std::vector{where(infinite, std::numeric_limits<double>::quiet_NaN(), context.gradient())};
         },
@@ -107,13 +107,14 @@ Tensor losses_of(const Sequences& sequences, std::int64_t blank) {
                        sequences.input_lengths.dense_view(), sequences.target_lengths.dense_view(), blank});
     if (!any_requires_grad(inputs)) return Tensor(forward.losses);
     return attach_backward(
-        kName, inputs, {forward.losses},
+        kCtcLoss, inputs, {forward.losses},
         [x = Saved(sequences.log_probs), targets = Saved(sequences.targets), inputs = Saved(sequences.input_lengths),
          lengths = Saved(sequences.target_lengths), blank, alphas = forward.alphas,
          losses = forward.losses](const GradientContext& context) {
             const ops::View g = context.release_gradient().dense_view();
-            const ops::CtcOperands operands{x.get(kName).dense_view(), targets.get(kName).dense_view(),
-                                            inputs.get(kName).dense_view(), lengths.get(kName).dense_view(), blank};
+            const ops::CtcOperands operands{x.get(kCtcLoss).dense_view(), targets.get(kCtcLoss).dense_view(),
+                                            inputs.get(kCtcLoss).dense_view(), lengths.get(kCtcLoss).dense_view(),
+                                            blank};
             return std::vector{Tensor(ops::ctc_loss_backward(operands, alphas.view(), losses.view(), g)), Tensor(),
                                Tensor(), Tensor()};
         },
@@ -122,8 +123,8 @@ Tensor losses_of(const Sequences& sequences, std::int64_t blank) {
 
 void require_index_type(const char* name, const Tensor& x, const Tensor& like) {
     if (x.dtype() != DType::i32 && x.dtype() != DType::i64)
-        throw TypeError(fmt::format("{}: expected {} of i32 or i64, got {}", kName, name, name_of(x.dtype())));
-    ops::require_same_device(kName, like.device(), x.device());
+        throw TypeError(fmt::format("{}: expected {} of i32 or i64, got {}", kCtcLoss, name, name_of(x.dtype())));
+    ops::require_same_device(kCtcLoss, like.device(), x.device());
 }
 
 /// Concatenated targets as rows (N, S).
@@ -131,9 +132,9 @@ Tensor as_rows(const Tensor& targets, const Tensor& lengths, std::int64_t longes
     const TensorOptions index_options{DType::i64, targets.device()};
     const std::int64_t n = lengths.numel();
     if (targets.numel() == 0 || n == 0) return zeros({n, longest}, index_options);
-    const Tensor position = column(cumsum(lengths, 0) - lengths) + arange(0, longest, 1, index_options);
+    const Tensor position = as_column(cumsum(lengths, 0) - lengths) + arange(0, longest, 1, index_options);
     const Tensor inside =
-        logical_and(arange(0, longest, 1, index_options) < column(lengths), position < targets.numel());
+        logical_and(arange(0, longest, 1, index_options) < as_column(lengths), position < targets.numel());
     return where(inside, take(targets, where(inside, position, 0)), -1);
 }
 
@@ -166,20 +167,20 @@ Tensor loss_of(const FunctionCall& call, const Tensor& log_probs, const Tensor& 
 }
 
 void check(const Tensor& x, const Tensor& targets, const CtcLossOptions& options) {
-    ops::require_real(kName, "log_probs", x.dtype());
+    ops::require_real(kCtcLoss, "log_probs", x.dtype());
     if (x.rank() != 2 && x.rank() != 3)
         throw ShapeError(
-            fmt::format("{}: expected log_probs of shape (T, N, C) or (T, C), got {}", kName, x.shape().str()));
+            fmt::format("{}: expected log_probs of shape (T, N, C) or (T, C), got {}", kCtcLoss, x.shape().str()));
     require_index_type("targets", targets, x);
     const bool unbatched = x.rank() == 2;
     const bool fits = targets.rank() == 1 || (targets.rank() == 2 && targets.size(0) == (unbatched ? 1 : x.size(1)));
     if (!fits)
-        throw ShapeError(fmt::format("{}: expected targets of shape {} for log_probs {}, got {}", kName,
+        throw ShapeError(fmt::format("{}: expected targets of shape {} for log_probs {}, got {}", kCtcLoss,
                                      unbatched ? "(S)" : "(N, S), or concatenated,", x.shape().str(),
                                      targets.shape().str()));
     if (options.blank < 0 || options.blank >= x.size(-1))
         throw ValueError(
-            fmt::format("{}: expected a blank index within {} classes, got {}", kName, x.size(-1), options.blank));
+            fmt::format("{}: expected a blank index within {} classes, got {}", kCtcLoss, x.size(-1), options.blank));
 }
 
 }  // namespace
@@ -187,7 +188,7 @@ void check(const Tensor& x, const Tensor& targets, const CtcLossOptions& options
 Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const Tensor& input_lengths,
                 const Tensor& target_lengths, const CtcLossOptions& options) {
     const FunctionCall call(
-        kName,
+        kCtcLoss,
         {{"log_probs", log_probs},
          {"targets", targets},
          {"input_lengths", input_lengths},
@@ -199,14 +200,14 @@ Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const Tensor& in
     for (const auto& [name, lengths] :
          {std::pair<const char*, const Tensor&>{"input_lengths", input_lengths}, {"target_lengths", target_lengths}}) {
         require_index_type(name, lengths, log_probs);
-        if (log_probs.rank() == 3 || lengths.rank() != 0) ops::require_shape(kName, name, lengths.shape(), {n});
+        if (log_probs.rank() == 3 || lengths.rank() != 0) ops::require_shape(kCtcLoss, name, lengths.shape(), {n});
     }
     return loss_of(call, log_probs, targets, input_lengths, target_lengths, options, -1);
 }
 
 Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const std::vector<std::int64_t>& input_lengths,
                 const std::vector<std::int64_t>& target_lengths, const CtcLossOptions& options) {
-    const FunctionCall call(kName, {{"log_probs", log_probs}, {"targets", targets}},
+    const FunctionCall call(kCtcLoss, {{"log_probs", log_probs}, {"targets", targets}},
                             {{"input_lengths", input_lengths},
                              {"target_lengths", target_lengths},
                              {"blank", options.blank},
@@ -222,14 +223,14 @@ Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const std::vecto
                                                    "input_lengths", input_lengths, steps},
                                                {"target_lengths", target_lengths, target_count}}) {
         if (static_cast<std::int64_t>(lengths.size()) != n)
-            throw ShapeError(fmt::format("{}: expected {} {}, got {}", kName, n, name, lengths.size()));
+            throw ShapeError(fmt::format("{}: expected {} {}, got {}", kCtcLoss, n, name, lengths.size()));
         for (const std::int64_t length : lengths)
             if (length < 0 || length > limit)
-                throw ValueError(fmt::format("{}: expected {} of 0 to {}, got {}", kName, name, limit, length));
+                throw ValueError(fmt::format("{}: expected {} of 0 to {}, got {}", kCtcLoss, name, limit, length));
     }
     for (const std::int64_t length : target_lengths) longest = std::max(longest, length), total += length;
     if (concatenated && total != target_count)
-        throw ShapeError(fmt::format("{}: expected targets of {} labels, the sum of target_lengths, got {}", kName,
+        throw ShapeError(fmt::format("{}: expected targets of {} labels, the sum of target_lengths, got {}", kCtcLoss,
                                      total, target_count));
     const auto tensor = [&](const std::vector<std::int64_t>& lengths) {
         return Tensor::from<std::int64_t>(lengths, {n}, log_probs.device());

@@ -8,6 +8,7 @@
 #include <declivity/tensor/function_call.hpp>
 #include <fmt/format.h>
 
+#include "functions/support/axes.hpp"
 #include "reduction.hpp"
 #include "tensor/reduced_precision.hpp"
 
@@ -44,7 +45,7 @@ Tensor cosine_similarity(const Tensor& x1, const Tensor& x2, std::int64_t axis, 
     const FunctionCall call("cosine_similarity", {{"x1", x1}, {"x2", x2}}, {{"axis", axis}, {"eps", eps}});
     call.require_defined({"x1", "x2"});
     const DType type = detail::loss_type("cosine_similarity", "x1", x1, {x2});
-    const bool scalars = x1.rank() == 0 && x2.rank() == 0 && (axis == 0 || axis == -1);
+    const bool scalars = detail::is_axis_of_scalar(x1, axis) && x2.rank() == 0;
     if (scalars) return call.result(cosine_similarity(reshape(x1, {1}), reshape(x2, {1}), 0, eps));
     const Shape shape = common_shape("cosine_similarity", x1, x2);
     const std::int64_t along = normalize_axis("cosine_similarity", axis, shape.rank());

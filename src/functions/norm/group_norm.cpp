@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "autograd/graph.hpp"
+#include "functions/support/axes.hpp"
 #include "tensor/reduced_precision.hpp"
 
 namespace declivity {
@@ -153,8 +154,8 @@ Tensor normalize(const Tensor& x, double p, std::int64_t axis, double eps) {
     call.require_defined({"x"});
     ops::require_real("normalize", "x", x.dtype());
     if (!(eps >= 0)) throw ValueError(fmt::format("normalize: expected an eps of at least 0, got {}", eps));
-    const bool scalar = x.rank() == 0 && (axis == 0 || axis == -1);
-    const std::int64_t along = scalar ? 0 : normalize_axis("normalize", axis, x.rank());
+    const bool scalar = detail::is_axis_of_scalar(x, axis);
+    const std::int64_t along = detail::normalize_axis_of("normalize", x, axis);
     const Tensor upcast_x = scalar ? reshape(upcast(x), {1}) : upcast(x);
     const Tensor norms = norm(upcast_x, p, {along}, true);
     const Tensor y = upcast_x / clamp(norms, eps, std::numeric_limits<double>::infinity());

@@ -17,7 +17,7 @@ namespace declivity {
 namespace {
 
 /// Gates a + b (N, 4 H) and c (N, H).
-std::vector<Tensor> decomposed(const std::vector<Tensor>& in) {
+std::vector<Tensor> decomposed_gates(const std::vector<Tensor>& in) {
     const std::int64_t n = in[2].size(1);
     const Tensor gates = in[0] + in[1];
     const auto gate = [&](std::int64_t i) { return slice(gates, 1, i * n, (i + 1) * n); };
@@ -26,7 +26,7 @@ std::vector<Tensor> decomposed(const std::vector<Tensor>& in) {
 }
 
 std::vector<Tensor> apply_gates(const Tensor& a, const Tensor& b, const Tensor& c) {
-    if (detail::by_decomposition()) return detail::decomposed_in_f32(decomposed, {a, b, c});
+    if (detail::by_decomposition()) return detail::decomposed_in_f32(decomposed_gates, {a, b, c});
     const auto forward = ops::lstm_cell(a.dense_view(), b.dense_view(), c.dense_view());
     return attach_backward(
         "lstm_cell", {a, b, c}, {forward.hidden, forward.cell},
@@ -38,7 +38,7 @@ std::vector<Tensor> apply_gates(const Tensor& a, const Tensor& b, const Tensor& 
             const Tensor grad_gates(gates);
             return std::vector{grad_gates, grad_gates, context.needs(2) ? Tensor(cell) : Tensor()};
         },
-        decomposed);
+        decomposed_gates);
 }
 
 }  // namespace

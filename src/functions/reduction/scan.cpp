@@ -7,6 +7,7 @@
 #include <declivity/tensor/function_call.hpp>
 
 #include "autograd/decomposition.hpp"
+#include "functions/support/axes.hpp"
 #include "tensor/reduced_precision.hpp"
 #include "tensor/tensor_state.hpp"
 
@@ -18,10 +19,6 @@ Shape outer_axis_inner(const Shape& shape, int axis) {
     std::int64_t outer = 1, inner = 1;
     for (int i = 0; i < shape.rank(); ++i) (i < axis ? outer : inner) *= i == axis ? 1 : shape[i];
     return {outer, shape.rank() == 0 ? 1 : shape[axis], inner};
-}
-
-int axis_of(const char* name, const Tensor& x, std::int64_t axis) {
-    return x.rank() == 0 && (axis == 0 || axis == -1) ? 0 : normalize_axis(name, axis, x.rank());
 }
 
 /// Calls the kernel, without gradient.
@@ -66,7 +63,7 @@ Tensor as_sum_type(const Tensor& x) { return is_floating(x.dtype()) ? x : x.to(D
 CumulativeExtreme extreme(const char* name, ops::Scan kind, const Tensor& x, std::int64_t axis) {
     const FunctionCall call(name, {{"x", x}}, {{"axis", axis}});
     call.require_defined({"x"});
-    const int along = axis_of(name, x, axis);
+    const int along = detail::normalize_axis_of(name, x, axis);
     const Tensor input = x.dtype() == DType::boolean ? x.to(DType::u8) : x;
     const ops::View in = reshape(input.detach(), outer_axis_inner(x.shape(), along)).dense_view();
     const ops::View out = ops::View::make(in.device(), in.dtype, in.shape),
@@ -84,7 +81,7 @@ CumulativeExtreme extreme(const char* name, ops::Scan kind, const Tensor& x, std
 Tensor cumsum(const Tensor& x, std::int64_t axis) {
     const FunctionCall call("cumsum", {{"x", x}}, {{"axis", axis}});
     call.require_defined({"x"});
-    const int along = axis_of("cumsum", x, axis);
+    const int along = detail::normalize_axis_of("cumsum", x, axis);
     if (x.rank() == 0) return call.result(as_sum_type(x));
     return call.result(directed_cumsum("cumsum", as_sum_type(x), along, false));
 }
@@ -92,7 +89,7 @@ Tensor cumsum(const Tensor& x, std::int64_t axis) {
 Tensor cumprod(const Tensor& x, std::int64_t axis) {
     const FunctionCall call("cumprod", {{"x", x}}, {{"axis", axis}});
     call.require_defined({"x"});
-    const int along = axis_of("cumprod", x, axis);
+    const int along = detail::normalize_axis_of("cumprod", x, axis);
     const Tensor input = as_sum_type(x);
     if (x.rank() == 0) return call.result(input);
     if (!any_requires_grad({x}) && !detail::by_decomposition())
@@ -107,7 +104,7 @@ Tensor logcumsumexp(const Tensor& x, std::int64_t axis) {
     const FunctionCall call("logcumsumexp", {{"x", x}}, {{"axis", axis}});
     call.require_defined({"x"});
     ops::require_real("logcumsumexp", "x", x.dtype());
-    const int along = axis_of("logcumsumexp", x, axis);
+    const int along = detail::normalize_axis_of("logcumsumexp", x, axis);
     if (x.rank() == 0) return call.result(x);
     if (!any_requires_grad({x}) && !detail::by_decomposition())
         return call.result(scanned("logcumsumexp", ops::Scan::log_sum_exp, x, along));

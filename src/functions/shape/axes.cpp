@@ -10,6 +10,7 @@
 #include <declivity/tensor/function_call.hpp>
 #include <fmt/format.h>
 
+#include "functions/support/axes.hpp"
 #include "functions/support/list_call.hpp"
 #include "ops/support/int32_range.hpp"
 
@@ -423,22 +424,17 @@ Shape leading_of(const Tensor& x) {
     return shape;
 }
 
-Shape append_dims(Shape shape, std::initializer_list<std::int64_t> sizes) {
-    for (const std::int64_t size : sizes) shape.push_back(size);
-    return shape;
-}
-
 Tensor to_space(const char* name, const Tensor& x, std::int64_t r, bool blocks_first) {
     ops::require_int32_range(name, "the factor", {r});  // its square is below 2^63
     require_blocks(name, x, r >= 1 && x.rank() >= 3 && x.shape()[-3] % (r * r) == 0, r);
     const Shape leading = leading_of(x);
     const std::int64_t c = x.shape()[-3] / (r * r), h = x.shape()[-2], w = x.shape()[-1];
     const Tensor blocks =
-        reshape(x, append_dims(leading, blocks_first ? std::initializer_list<std::int64_t>{r, r, c, h, w}
-                                                     : std::initializer_list<std::int64_t>{c, r, r, h, w}));
+        reshape(x, detail::append_dims(leading, blocks_first ? std::initializer_list<std::int64_t>{r, r, c, h, w}
+                                                             : std::initializer_list<std::int64_t>{c, r, r, h, w}));
     const Tensor permuted = blocks_first ? permuted_last(blocks, leading.rank(), {2, 3, 0, 4, 1})
                                          : permuted_last(blocks, leading.rank(), {0, 3, 1, 4, 2});
-    return reshape(permuted, append_dims(leading, {c, h * r, w * r}));
+    return reshape(permuted, detail::append_dims(leading, {c, h * r, w * r}));
 }
 
 Tensor from_space(const char* name, const Tensor& x, std::int64_t r, bool blocks_first) {
@@ -446,10 +442,10 @@ Tensor from_space(const char* name, const Tensor& x, std::int64_t r, bool blocks
     require_blocks(name, x, r >= 1 && x.rank() >= 3 && x.shape()[-2] % r == 0 && x.shape()[-1] % r == 0, r);
     const Shape leading = leading_of(x);
     const std::int64_t c = x.shape()[-3], h = x.shape()[-2] / r, w = x.shape()[-1] / r;
-    const Tensor blocks = reshape(x, append_dims(leading, {c, h, r, w, r}));
+    const Tensor blocks = reshape(x, detail::append_dims(leading, {c, h, r, w, r}));
     const Tensor permuted = blocks_first ? permuted_last(blocks, leading.rank(), {2, 4, 0, 1, 3})
                                          : permuted_last(blocks, leading.rank(), {0, 2, 4, 1, 3});
-    return reshape(permuted, append_dims(leading, {c * r * r, h, w}));
+    return reshape(permuted, detail::append_dims(leading, {c * r * r, h, w}));
 }
 
 }  // namespace

@@ -12,16 +12,13 @@
 #include <declivity/tensor/function_call.hpp>
 #include <fmt/format.h>
 
+#include "functions/support/axes.hpp"
 #include "functions/support/equals.hpp"
 #include "functions/support/rows.hpp"
 #include "tensor/reduced_precision.hpp"
 
 namespace declivity {
 namespace {
-
-int axis_of(const char* name, const Tensor& x, std::int64_t axis) {
-    return x.rank() == 0 && (axis == 0 || axis == -1) ? 0 : normalize_axis(name, axis, x.rank());
-}
 
 Sorted sorted(const Tensor& x, int along, bool descending) {
     if (x.rank() == 0) return {x, zeros({}, {DType::i64, x.device()})};
@@ -66,7 +63,7 @@ Sorted with_nan(const Tensor& x, int along, bool keep_axis, Sorted result) {
 Sorted sort(const Tensor& x, std::int64_t axis, bool descending) {
     const FunctionCall call("sort", {{"x", x}}, {{"axis", axis}, {"descending", descending}});
     call.require_defined({"x"});
-    Sorted result = sorted(x, axis_of("sort", x, axis), descending);
+    Sorted result = sorted(x, detail::normalize_axis_of("sort", x, axis), descending);
     call.results({result.values, result.indices});
     return result;
 }
@@ -74,13 +71,13 @@ Sorted sort(const Tensor& x, std::int64_t axis, bool descending) {
 Tensor argsort(const Tensor& x, std::int64_t axis, bool descending) {
     const FunctionCall call("argsort", {{"x", x}}, {{"axis", axis}, {"descending", descending}});
     call.require_defined({"x"});
-    return call.result(sorted(x.detach(), axis_of("argsort", x, axis), descending).indices);
+    return call.result(sorted(x.detach(), detail::normalize_axis_of("argsort", x, axis), descending).indices);
 }
 
 Sorted kthvalue(const Tensor& x, std::int64_t k, std::int64_t axis, bool keep_axis) {
     const FunctionCall call("kthvalue", {{"x", x}}, {{"k", k}, {"axis", axis}, {"keep_axis", keep_axis}});
     call.require_defined({"x"});
-    const int along = axis_of("kthvalue", x, axis);
+    const int along = detail::normalize_axis_of("kthvalue", x, axis);
     const std::int64_t n = size_along("kthvalue", x, along);
     if (k < 1 || k > n)
         throw ValueError(
@@ -93,7 +90,7 @@ Sorted kthvalue(const Tensor& x, std::int64_t k, std::int64_t axis, bool keep_ax
 Sorted median(const Tensor& x, std::int64_t axis, bool keep_axis) {
     const FunctionCall call("median", {{"x", x}}, {{"axis", axis}, {"keep_axis", keep_axis}});
     call.require_defined({"x"});
-    const int along = axis_of("median", x, axis);
+    const int along = detail::normalize_axis_of("median", x, axis);
     const std::int64_t n = size_along("median", x, along);
     Sorted result = with_nan(x, along, keep_axis, select_at(sorted(x, along, false), along, (n - 1) / 2, keep_axis));
     call.results({result.values, result.indices});
@@ -114,7 +111,7 @@ Tensor quantile(const Tensor& x, double q, std::int64_t axis, bool keep_axis, st
                             {{"q", q}, {"axis", axis}, {"keep_axis", keep_axis}, {"interpolation", interpolation}});
     call.require_defined({"x"});
     ops::require_real("quantile", "x", x.dtype());
-    const int along = axis_of("quantile", x, axis);
+    const int along = detail::normalize_axis_of("quantile", x, axis);
     if (!(q >= 0 && q <= 1)) throw ValueError(fmt::format("quantile: expected q in [0, 1], got {}", q));
     const std::int64_t n = size_along("quantile", x, along);
     const double position = q * static_cast<double>(n - 1);
@@ -156,7 +153,7 @@ Tensor quantile(const Tensor& x, const std::vector<double>& q, std::int64_t axis
 Sorted mode(const Tensor& x, std::int64_t axis, bool keep_axis) {
     const FunctionCall call("mode", {{"x", x}}, {{"axis", axis}, {"keep_axis", keep_axis}});
     call.require_defined({"x"});
-    const int along = axis_of("mode", x, axis);
+    const int along = detail::normalize_axis_of("mode", x, axis);
     const std::int64_t n = size_along("mode", x, along);
     if (x.rank() == 0) {
         const Sorted result{x, zeros({}, {DType::i64, x.device()})};

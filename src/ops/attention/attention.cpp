@@ -228,7 +228,7 @@ void launch_tiles_backward(const OperationViews& views, const Operands& in, cons
     const View inner = View::make(device, log_sums.dtype, log_sums.shape);
     const Kernel inner_kernel(
         device, {"attention_tiles.cl", "attention_backward_dot", Defines(defines).set("TILE", 16).set("CHUNK", 16)});
-    const std::size_t group = std::min<std::size_t>(64, inner_kernel.max_work_group());
+    const std::size_t group = item_group(inner_kernel);
     launch(
         inner_kernel, {.global = {round_up(to_size(inner.numel()), group), 1, 1}, .local = {group, 1, 1}},
         {sizes, inner.numel(), g.argument(), g.strides[0], g.strides[1], g.strides[2], y.argument(), inner.argument()});

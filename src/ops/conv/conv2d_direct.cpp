@@ -2,11 +2,11 @@
 #include <algorithm>
 
 #include "conv2d_strategy.hpp"
+#include "ops/support/work_split.hpp"
 
 namespace declivity::ops {
 namespace {
 
-constexpr std::size_t kGroup = 64;    // work-items
 constexpr double kMaxMeasured = 2e9;  // multiply-adds
 
 /// Layout of the kernels' struct Conv2d; must match cl_kernels/conv/conv2d_direct.cl.
@@ -42,7 +42,7 @@ class Conv2dDirect final : public Conv2dStrategy {
                               problem.dilation,
                               problem.images,
                               bias ? 1 : 0};
-            const std::size_t group = std::min(kGroup, kernel.max_work_group());
+            const std::size_t group = item_group(kernel);
             launch(kernel, {{round_up(static_cast<std::size_t>(result.numel()), group), 1, 1}, {group, 1, 1}},
                    {sizes, result.numel(), buffers...});
         };

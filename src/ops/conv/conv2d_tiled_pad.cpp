@@ -5,11 +5,11 @@
 #include "conv2d_tiled.hpp"
 #include "ops/support/local_block.hpp"
 #include "ops/support/vector_form.hpp"
+#include "ops/support/work_split.hpp"
 
 namespace declivity::ops::tiled {
 namespace {
 
-constexpr std::int64_t kSimtGroup = 64;  // work-items
 constexpr std::int64_t kSimtRegisters =
     48;  // accumulators and operands of a work-item that leave enough work-items in flight
 constexpr std::size_t kSimtCopyGroup = 256;
@@ -25,7 +25,7 @@ struct PadArguments {
 
 Form form_of(const Device& device, KernelStyle style, DType dtype) {
     if (style == KernelStyle::simt) {
-        Form form{.vector = 1, .group = kSimtGroup, .registers = kSimtRegisters};
+        Form form{.vector = 1, .group = static_cast<std::int64_t>(kSimtItemGroup), .registers = kSimtRegisters};
         while (form.group > 1 && static_cast<std::size_t>(form.group) > device.info().max_work_group) form.group /= 2;
         return form;
     }

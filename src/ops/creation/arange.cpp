@@ -8,6 +8,7 @@
 
 #include "ops/engine/expression_node.hpp"
 #include "ops/engine/real_arguments.hpp"
+#include "ops/support/work_split.hpp"
 
 namespace declivity::ops {
 namespace {
@@ -44,7 +45,7 @@ void arange(const View& out, Scalar start, Scalar step) {
                                                   : "long");
     const Device device = out.device();
     const Kernel kernel(device, {"arange.cl", "arange", defines});
-    const std::size_t group = std::min<std::size_t>(64, kernel.max_work_group());
+    const std::size_t group = item_group(kernel);
     const Range range{.global = {round_up(static_cast<std::size_t>(out.numel()), group), 1, 1}, .local = {group, 1, 1}};
     if (floating) {
         const RealArguments reals(out.dtype, {start.to_double(), step.to_double()});

@@ -17,7 +17,6 @@ namespace {
 
 constexpr std::int64_t kMaxSums = 22;       // a device need not accept more than 1024 bytes of arguments
 constexpr std::int64_t kSimdPerItem = 256;  // elements
-constexpr std::size_t kGroup = 64;          // work-items, with style simt
 
 /// Layout of the kernel's structs; must match cl_kernels/engine/partial_sums.cl.
 struct Sum {
@@ -69,7 +68,7 @@ void reduce_partials(std::span<const SplitKPartial> sums, KernelStyle style) {
     const Device device = sums[0].result.device();
     const bool simd = style == KernelStyle::simd;
     const std::int64_t each = simd ? kSimdPerItem : 1;
-    const std::size_t group = simd ? 1 : std::min(kGroup, device.info().max_work_group);
+    const std::size_t group = simd ? 1 : std::min(kSimtItemGroup, device.info().max_work_group);
     Defines defines = storage_defines(sums[0].partials.dtype, sums[0].result.dtype);
     defines.set("PER_ITEM", each).set("GROUP", static_cast<std::int64_t>(group)).set("SUMS", kMaxSums);
     const Kernel kernel(device, {"partial_sums.cl", "sum_partials", defines});

@@ -22,7 +22,7 @@ constexpr std::int64_t kRowsBytes = std::int64_t{1} << 19;    // for one transfo
 constexpr std::int64_t kLocalBytes = std::int64_t{32} << 10;  // of a work-group, simt
 constexpr std::int64_t kGroupNumbers = 1024;                  // minimum for a work-group
 constexpr std::int64_t kNeighbours = 8;                       // columns that fill whole cache lines
-constexpr std::size_t kGroup = 256;
+constexpr std::size_t kFftGroup = 256;
 
 /// Layout of the kernels' struct; must match cl_kernels/fft/.
 struct FftLanes {
@@ -53,7 +53,7 @@ void launch_group(const View& x, const FftLanes& lanes, const View& pass_table, 
     const Kernel kernel(device, {"fft_group.cl", "fft_group", real_defines(x.dtype)});
     const std::size_t max_group = std::bit_ceil(to_size(ceil_div(lanes.n * columns, 4)));
     const std::size_t group =
-        std::max<std::size_t>(1, std::min({kGroup, max_group, std::bit_floor(kernel.max_work_group())}));
+        std::max<std::size_t>(1, std::min({kFftGroup, max_group, std::bit_floor(kernel.max_work_group())}));
     launch(
         kernel,
         {.global = {to_size(ceil_div(lanes.lanes, columns)) * group, to_size(lanes.outer), 1}, .local = {group, 1, 1}},

@@ -15,8 +15,6 @@
 namespace declivity::ops {
 namespace {
 
-constexpr std::size_t kGroup = 64;  // work-items of a group, simt
-
 /// Layout of the kernels' struct; must match cl_kernels/indexing/gather.cl.
 struct Sizes {
     std::int64_t outer, taken, size, inner, each;
@@ -62,7 +60,7 @@ void launch_gather(const char* name, Sizes sizes, const Unit& unit, const View& 
     sizes.each = rows_each(device, pairs, sizes.inner);
     Range range{.global = {to_size(ceil_div(pairs, sizes.each)), 1, 1}, .local = {1, 1, 1}};
     if (!simd) {
-        const std::size_t group = std::min(kGroup, kernel.max_work_group());
+        const std::size_t group = item_group(kernel);
         range = {.global = {round_up(to_size(pairs * sizes.inner), group), 1, 1}, .local = {group, 1, 1}};
     }
     const auto units_of = [&](const View& view) {

@@ -13,8 +13,7 @@
 namespace declivity::ops {
 namespace {
 
-constexpr std::size_t kWeightedSumGroup = 64;  // work-items of a group, simt
-constexpr std::int64_t kMaxUnrolled = 8;       // maximum rows of a sum that are unrolled at compile time
+constexpr std::int64_t kMaxUnrolled = 8;  // maximum rows of a sum that are unrolled at compile time
 
 /// Layout of the kernels' struct; must match cl_kernels/indexing/gather_weighted_sum.cl.
 struct WeightedSumSizes {
@@ -37,7 +36,7 @@ void launch_kernel(const std::string& name, const View& rows, const View& indice
         sizes.each = rows_each(device, sizes.positions, sizes.k * std::max<std::int64_t>(1, sizes.length));
         range = {.global = {to_size(ceil_div(sizes.positions, sizes.each)), 1, 1}, .local = {1, 1, 1}};
     } else {
-        const std::size_t group = std::min(kWeightedSumGroup, kernel.max_work_group());
+        const std::size_t group = item_group(kernel);
         range = {.global = {round_up(to_size(items), group), 1, 1}, .local = {group, 1, 1}};
     }
     launch(kernel, range, {sizes, rows.argument(), indices.argument(), other.argument(), out.argument()});

@@ -16,7 +16,6 @@
 namespace declivity::ops {
 namespace {
 
-constexpr std::size_t kScatterGroup = 64;     // work-items of a group, simt
 constexpr std::int64_t kSimdNeighbours = 64;  // minimum columns of a work-item
 
 Kernel kernel_of(const char* name, DType dtype, const View& indices, const char* fold = nullptr) {
@@ -56,7 +55,7 @@ struct SortedKeys {
         launch(kernel, items(kernel, key_count), {count, key_count, size, indices.argument(), to.argument()});
     }
     static Range items(const Kernel& kernel, std::int64_t item_count) {
-        const std::size_t group = is_simd(kernel.device()) ? 1 : kScatterGroup;
+        const std::size_t group = is_simd(kernel.device()) ? 1 : kSimtItemGroup;
         const std::size_t local = std::min(group, kernel.max_work_group());
         return {.global = {round_up(to_size(item_count), local), 1, 1}, .local = {local, 1, 1}};
     }

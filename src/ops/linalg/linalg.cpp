@@ -117,7 +117,7 @@ EpilogueFused launch_triangular_solve(const OperationViews& views, const Triangu
         .set("UNIT_DIAGONAL", options.unit ? 1 : 0);
     const Kernel kernel(device, {"triangular_solve.cl", "triangular_solve", defines});
     const std::int64_t blocks = simd ? ceil_div(k, vector_lanes(a.dtype)) : k;
-    const std::size_t limit = simd ? 1 : std::min<std::size_t>(64, kernel.max_work_group());
+    const std::size_t limit = simd ? 1 : item_group(kernel);
     const std::size_t group = std::min(limit, to_size(power_of_two_up_to(2 * blocks - 1)));
     launch(kernel, {.global = {round_up(to_size(blocks), group), to_size(b.shape[0]), 1}, .local = {group, 1, 1}},
            {narrow(n), k, a.argument(), b.argument(), views.out(0).argument()});
@@ -237,7 +237,7 @@ EpilogueFused launch_integer_matmul(const OperationViews& views, const NoAttribu
     Defines defines;
     defines.set("T", cl_type(a.dtype)).set("COLUMNS", columns).set("SUM", size_of(a.dtype) == 8 ? "ulong" : "uint");
     const Kernel kernel(device, {"matmul_integer.cl", "matmul_integer", defines});
-    const std::size_t group = simd ? 1 : std::min<std::size_t>(64, kernel.max_work_group());
+    const std::size_t group = simd ? 1 : item_group(kernel);
     launch(kernel,
            {.global = {round_up(to_size(ceil_div(n, columns)), group), to_size(m), to_size(out.shape[0])},
             .local = {group, 1, 1}},

@@ -42,7 +42,7 @@ Range along_sequences(const Kernel& kernel, const View& like, const Sizes& sizes
 Range of_steps(const Kernel& kernel, const View& like, const Sizes& sizes) {
     const std::size_t steps = to_size(sizes.steps), sequences = to_size(sizes.sequences);
     if (is_simd(like.device())) return {.global = {steps, sequences, 1}, .local = {1, 1, 1}};
-    const std::int64_t max_items = std::min<std::int64_t>(64, static_cast<std::int64_t>(kernel.max_work_group()));
+    const std::int64_t max_items = static_cast<std::int64_t>(item_group(kernel));
     const std::int64_t group_columns = power_of_two_up_to(std::min(max_items, sizes.labels + 1)),
                        group_rows = power_of_two_up_to(max_items / group_columns);
     return {.global = {round_up(to_size(sizes.labels + 1), to_size(group_columns)),

@@ -20,8 +20,6 @@ Tile tile_for(const MatmulProblem& problem) {
     return {static_cast<int>(std::min<std::int64_t>(6, problem.m)), problem.n > vector ? 2 * vector : vector};
 }
 
-constexpr std::size_t kGroup = 64;
-
 class MatmulRegisterTiled final : public MatmulStrategy {
   public:
     [[nodiscard]] std::string_view name() const override { return "register_tiled"; }
@@ -34,12 +32,12 @@ class MatmulRegisterTiled final : public MatmulStrategy {
         const Tile tile = tile_for(problem);
         Defines defines = storage_defines(a.dtype, out.dtype);
         defines.set("ROWS", tile.rows).set("COLUMNS", tile.columns).set("B_STEP", b.strides[2] == 1 ? "1" : "b_column");
-        const Kernel kernel(device, {"matmul.cl", "matmul", defines});
+        const Kernel kernel(device, {"matmul_register_tiled.cl", "matmul_register_tiled", defines});
         Range range{.global = {static_cast<std::size_t>(ceil_div(n, tile.columns)),
                                static_cast<std::size_t>(ceil_div(m, tile.rows)), static_cast<std::size_t>(batch)},
                     .local = {1, 1, 1}};
         if (problem.style == KernelStyle::simt) {
-            range.local[0] = std::min(kGroup, kernel.max_work_group());
+            range.local[0] = item_group(kernel);
             range.global[0] = round_up(range.global[0], range.local[0]);
         }
         launch(kernel, range,

@@ -157,7 +157,7 @@ LayerNormGradients layer_norm_weight_gradients(const View& stored_x, std::int64_
     }
     const bool simd = is_simd(device);
     const Kernel kernel(device, {"layer_norm.cl", "layer_norm_columns", defines_of(x, RowNorm::layer, false, false)});
-    const std::size_t group = simd ? 1 : std::min<std::size_t>(64, kernel.max_work_group());
+    const std::size_t group = simd ? 1 : item_group(kernel);
     const std::int64_t blocks = simd ? ceil_div(n, kSimdColumns) : ceil_div(n, static_cast<std::int64_t>(group));
     const std::int64_t wanted =
         std::int64_t{device.info().compute_units} * (simd ? kSimdItemsPerUnit : kSimtGroupsPerUnit) / blocks;

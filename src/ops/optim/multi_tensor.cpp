@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::int64_t kPiece =
     4096;  // elements: large enough to hide the start-up cost of a work-group, small enough to balance the load
-constexpr std::size_t kSimtGroup = 128;
+constexpr std::size_t kMultiTensorGroup = 128;
 constexpr std::size_t kMaxRoles = 8;  // also the limit of memory objects, so that each tensor fits
 // A table entry is the element offset * kMaxMemoryObjects + the index of the memory object.
 constexpr std::int64_t kMaxMemoryObjects = 8;
@@ -187,7 +187,7 @@ void MultiTensor::launch(const std::function<Kernel(std::size_t items)>& make,
     const State& state = *state_;
     if (!state.device) throw ValueError("MultiTensor::launch: expected tensors, got none: call set first");
     const bool simd = state.device->kernel_style() == KernelStyle::simd;
-    const auto [kernel, group_size] = kernel_of_group(*state.device, simd ? 1 : kSimtGroup, make);
+    const auto [kernel, group_size] = kernel_of_group(*state.device, simd ? 1 : kMultiTensorGroup, make);
     for (const State::Group& group : state.groups) {
         if (group.pieces == 0) continue;
         const BufferArgument table{state.table_on_device,

@@ -15,8 +15,6 @@
 namespace declivity::ops {
 namespace {
 
-constexpr std::size_t kPoolGroup = 64;  // work-items of a group, simt
-
 /// Layout of the kernel's struct; must match cl_kernels/pool/pool2d.cl.
 struct Sizes {
     std::int64_t rows, each, elements;
@@ -66,7 +64,7 @@ Launch prepare(std::string name, Direction direction, const Shape& x, const Shap
     if (!simd) {
         const std::int64_t columns = forward ? out[3] : x[3];
         Kernel kernel(device, {"pool2d.cl", name, defines.append(window_defines(parameters))});
-        const std::size_t group = std::min(kPoolGroup, kernel.max_work_group());
+        const std::size_t group = item_group(kernel);
         std::size_t group_columns = 1;
         while (group_columns * 2 <= group && group_columns < to_size(columns)) group_columns *= 2;
         const std::size_t group_rows = std::max<std::size_t>(1, group / group_columns);

@@ -20,7 +20,7 @@ void draw(std::string_view function, const char* stem, const View& parameter, co
     if (out.numel() == 0) return;
     defines.set("BLOCKS", numbers / per_block);
     const Kernel kernel(out.device(), {std::string(stem) + ".cl", stem, defines});
-    const std::size_t group = std::min<std::size_t>(64, kernel.max_work_group());
+    const std::size_t group = item_group(kernel);
     // The skipped numbers may end within a block; the call then uses one block more.
     const std::int64_t first = random.offset + ceil_div(random.skip, per_block);
     launch(kernel, {.global = {round_up(to_size(out.numel()), group)}, .local = {group}},

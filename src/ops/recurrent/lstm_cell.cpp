@@ -11,8 +11,6 @@
 namespace declivity::ops {
 namespace {
 
-constexpr std::size_t kGroup = 64;  // work-items of a group, simt
-
 /// No attributes.
 struct LstmCell {};
 
@@ -48,7 +46,7 @@ EpilogueFused launch_cell(const char* name, const OperationViews& views, std::si
         arguments.emplace_back(each);
         range.global[0] = to_size(ceil_div(rows, each));
     } else {
-        const std::size_t group = std::min(kGroup, kernel.max_work_group());
+        const std::size_t group = item_group(kernel);
         range = {.global = {round_up(to_size(rows * n), group), 1, 1}, .local = {group, 1, 1}};
     }
     for (std::size_t i = 0; i < reads; ++i) arguments.emplace_back(views.in(i).argument());

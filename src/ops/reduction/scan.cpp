@@ -19,7 +19,6 @@ constexpr std::int64_t kMinChunk = 1024;   // minimum elements of a line for a c
 constexpr std::int64_t kWidth = 64;        // adjacent columns of a work-item, simd
 constexpr std::int64_t kMinForLanes = 32;  // minimum elements of a line for vectors along it
 constexpr std::int64_t kSkipLength = 16;   // elements of a line that are skipped at once if none is a new maximum
-constexpr std::size_t kGroup = 64;         // work-items of a group, simt
 
 /// Layout of the kernels' struct; must match cl_kernels/reduction/scan.cl.
 struct Sizes {
@@ -139,7 +138,7 @@ void scan(std::string_view function, Scan kind, const View& x, const View& out, 
                                               : 16);
     if (indices != nullptr && simd && inner == 1) defines.set("SKIP_LENGTH", kSkipLength);
     const Kernel kernel(device, {"scan.cl", "scan", defines});
-    const std::size_t group = simd ? 1 : std::min(kGroup, kernel.max_work_group());
+    const std::size_t group = simd ? 1 : item_group(kernel);
     const Range range{.global = {round_up(to_size(blocks), group), to_size(sizes.chunks), to_size(simd ? outer : 1)},
                       .local = {group, 1, 1}};
     const DType real = compute_type(x.dtype);

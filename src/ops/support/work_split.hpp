@@ -15,6 +15,7 @@ constexpr std::int64_t kSimdWork = 16384;            // minimum elements of a wo
 constexpr std::int64_t kSimdItemsPerUnit = 4;        // work-items for each compute unit, to balance the load
 constexpr std::int64_t kSimdColumns = 64;            // adjacent rows of a work-item if these are contiguous
 constexpr std::int64_t kSimtGroup = 256;             // work-items of a group
+constexpr std::size_t kSimtItemGroup = 64;           // work-items of a group that share nothing
 constexpr std::int64_t kSimtGroupsPerUnit = 8;       // groups for each compute unit, to hide latency
 constexpr std::int64_t kSimtWork = 8;                // minimum elements of a work-item of a group
 constexpr std::int64_t kMaxGroupsAlongAxis = 65535;  // along the second axis: some GPUs refuse launches with more
@@ -31,6 +32,9 @@ Value remembered(const Key& key, Make make) {
 }
 
 inline std::size_t to_size(std::int64_t value) { return static_cast<std::size_t>(value); }
+
+/// simt: size of a group whose work-items share nothing.
+inline std::size_t item_group(const Kernel& kernel) { return std::min(kSimtItemGroup, kernel.max_work_group()); }
 
 inline std::int64_t power_of_two_up_to(std::int64_t value) {
     std::int64_t power = 1;

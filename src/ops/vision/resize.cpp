@@ -14,7 +14,6 @@
 namespace declivity::ops {
 namespace {
 
-constexpr std::size_t kGroup = 64;        // work-items of a group, simt
 constexpr std::int64_t kMaxUnrolled = 4;  // maximum taps that are unrolled at compile time
 
 /// Layout of the kernels' struct; must match cl_kernels/vision/resize.cl.
@@ -51,7 +50,7 @@ void launch_resample(Direction direction, const OperationViews& views) {
         sizes.each = rows_each(device, sizes.rows, rows ? inner * taps : std::max(n, m) * taps);
         range = {.global = {to_size(ceil_div(sizes.rows, sizes.each)), 1, 1}, .local = {1, 1, 1}};
     } else {
-        const std::size_t columns = to_size(to.shape[1] * inner), group = std::min(kGroup, kernel.max_work_group());
+        const std::size_t columns = to_size(to.shape[1] * inner), group = item_group(kernel);
         range = {.global = {round_up(columns, group), to_size(outer), 1}, .local = {group, 1, 1}};
     }
     launch(kernel, range, {sizes, from.argument(), indices.argument(), or_else(weights, from), to.argument()});

@@ -14,8 +14,6 @@
 namespace declivity::ops {
 namespace {
 
-constexpr std::size_t kRoiPoolGroup = 64;  // work-items of a group, simt
-
 /// Layout of the kernel's struct; must match cl_kernels/vision/roi_pool.cl.
 struct RoiPoolSizes {
     std::int64_t total, images;
@@ -41,7 +39,7 @@ EpilogueFused launch_roi_pool(const OperationViews& views, const RoiPool& pool) 
     const bool simd = is_simd(device);
     Defines defines = real_defines(x.dtype);
     const Kernel kernel(device, {"roi_pool.cl", "roi_pool", defines.set(form_macro(simd), 1)});
-    const std::size_t group = simd ? 1 : std::min(kRoiPoolGroup, kernel.max_work_group());
+    const std::size_t group = simd ? 1 : item_group(kernel);
     launch(
         kernel, {.global = {round_up(to_size(sizes.total), group), 1, 1}, .local = {group, 1, 1}},
         {sizes, x.argument(), boxes.argument(), images.argument(), real_argument(x.dtype, pool.scale), out.argument()});

@@ -14,6 +14,7 @@
 #include <declivity/tensor/creation.hpp>
 #include <doctest/doctest.h>
 #include <tests/support/devices.hpp>
+#include <tests/support/error_message.hpp>
 #include <tests/support/strided.hpp>
 #include <tests/support/values.hpp>
 
@@ -55,16 +56,6 @@ Tensor with_ties(const Shape& shape, DType dtype) {
 }
 
 bool same(const Tensor& a, const Tensor& b) { return a.shape() == b.shape() && values(a) == values(b); }
-
-/// The error message of a call.
-std::string error_of(const std::function<void()>& call) {
-    try {
-        call();
-    } catch (const Error& error) {
-        return error.what();
-    }
-    return "no error";
-}
 
 }  // namespace
 
@@ -308,7 +299,7 @@ TEST_CASE("convolutions and pooling: errors") {
                  filter = zeros({2, 2, 3, 3, 3}), labels = zeros({1, 2, 5}, {DType::i64});
     const auto begins = [](const char* name, const std::function<void()>& call) {
         CAPTURE(name);
-        CHECK_UNARY(error_of(call).starts_with(std::string(name) + ": expected "));
+        CHECK_UNARY(error_message<Error>(call).starts_with(std::string(name) + ": expected "));
     };
     begins("conv3d", [&] { (void)conv3d(image, filter); });
     begins("conv3d", [&] { (void)conv3d(cube, zeros({2, 3, 3, 3, 3})); });

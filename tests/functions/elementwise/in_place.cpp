@@ -14,6 +14,7 @@
 #include <declivity/tensor/creation.hpp>
 #include <doctest/doctest.h>
 #include <tests/support/devices.hpp>
+#include <tests/support/error_message.hpp>
 #include <tests/support/gradient_check.hpp>
 #include <tests/support/launches.hpp>
 #include <tests/support/skip.hpp>
@@ -29,15 +30,6 @@ namespace {
 
 using Values = std::vector<double>;
 using Tensors = std::vector<Tensor>;
-
-std::string error_of(const std::function<void()>& call) {
-    try {
-        call();
-    } catch (const Error& error) {
-        return error.what();
-    }
-    return "nothing was thrown";
-}
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
@@ -288,12 +280,12 @@ TEST_CASE("in place with autograd: hooks belong to the value they were registere
 
 TEST_CASE("in place with autograd: error messages") {
     Tensor w = random_tensor({2, 3}, 1).set_requires_grad(), plain = zeros({2, 3});
-    CHECK(contains(error_of([&] { w.add_(plain); }),
+    CHECK(contains(error_message<Error>([&] { w.add_(plain); }),
                    "add_: expected a tensor that does not require a gradient, got one of shape [2, 3] that requires a "
                    "gradient; write under NoGrad"));
     constexpr auto* message = "expected a tensor with unshared memory when grad mode is on";
     const auto check_error = [&](Tensor x, const std::string& name, const std::function<void(Tensor&)>& write) {
-        return error_of([&] { write(x); }).starts_with(name + ": " + message);
+        return error_message<Error>([&] { write(x); }).starts_with(name + ": " + message);
     };
     Tensor h = w * 2.0;
     {
@@ -326,14 +318,15 @@ TEST_CASE("in place with autograd: error messages") {
         e.fill_(1);
     }
     CHECK(values(view) == Values(3, 1));
-    CHECK(contains(error_of([&] { loss.backward(); }), "was written in place after the forward call"));
+    CHECK(contains(error_message<Error>([&] { loss.backward(); }), "was written in place after the forward call"));
     // Errors leave the tensor unchanged.
     Tensor k = w * 1.0;
-    CHECK(contains(error_of([&] {
+    CHECK(contains(error_message<Error>([&] {
                        k.add_(random_tensor({2, 2, 3}, 1));
                    }),
                    "add_: expected a shape that broadcasts to [2, 3]"));
-    CHECK(contains(error_of([&] { k.copy_(zeros({3})); }), "copy_: expected the source of shape [2, 3], got [3]"));
+    CHECK(contains(error_message<Error>([&] { k.copy_(zeros({3})); }),
+                   "copy_: expected the source of shape [2, 3], got [3]"));
     CHECK(values(k) == values(w));
 }
 
@@ -347,7 +340,8 @@ TEST_CASE("in place with autograd: a checkpoint's input is unchanged, other tens
     Tensor k = w * 2.0;
     const Tensor z = checkpoint([&](const Tensor& in) { return in * k; }, h.detach());
     k.add_(w);
-    CHECK(contains(error_of([&] { sum(z).backward(); }), "was written in place under a graph after the first call"));
+    CHECK(contains(error_message<Error>([&] { sum(z).backward(); }),
+                   "was written in place under a graph after the first call"));
 }
 
 TEST_CASE("in place with autograd: a captured step writes only its own tensors this way") {
@@ -358,7 +352,8 @@ TEST_CASE("in place with autograd: a captured step writes only its own tensors t
         return in * 2.0;
     };
     auto strict = capture(step);
-    CHECK(contains(error_of([&] { strict(ones({3})); }), "add_ under a graph to a tensor from before the step"));
+    CHECK(contains(error_message<Error>([&] { strict(ones({3})); }),
+                   "add_ under a graph to a tensor from before the step"));
     outside = zeros({3});
     auto fallback = capture(step, {.when_refused = WhenRefused::run});
     for (int i = 0; i < 3; ++i) (void)fallback(ones({3}));
@@ -517,15 +512,19 @@ TEST_CASE("select, slice_scatter and select_scatter: parts, types and errors") {
     CHECK(values(x) == Values{0, 1, 2, 3, 4, 5});
     for (const DType dtype : {DType::i32, DType::u8, DType::i64, DType::boolean})
         CHECK(values(select_scatter(zeros({2, 2}, {dtype}), ones({2}, {dtype}), 0, 1)) == Values{0, 0, 1, 1});
-    CHECK(error_of([&] { (void)select(x, 0, 2); }) == "select: expected an index from -2 to 1 along axis 0, got 2");
-    CHECK(error_of([&] { (void)select_scatter(x, zeros({3}), 0, -3); }) ==
+    CHECK(error_message<Error>([&] { (void)select(x, 0, 2); }) ==
+          "select: expected an index from -2 to 1 along axis 0, got 2");
+    CHECK(error_message<Error>([&] { (void)select_scatter(x, zeros({3}), 0, -3); }) ==
           "select_scatter: expected an index from -2 to 1 along axis 0, got -3");
-    CHECK(error_of([&] { (void)select_scatter(x, zeros({2}), 0, 1); }) ==
+    CHECK(error_message<Error>([&] { (void)select_scatter(x, zeros({2}), 0, 1); }) ==
           "select_scatter: expected src of shape [3], got [2]");
-    CHECK(error_of([&] { (void)slice_scatter(x, zeros({3}), 0, 0, 1); }) ==
+    CHECK(error_message<Error>([&] { (void)slice_scatter(x, zeros({3}), 0, 0, 1); }) ==
           "slice_scatter: expected src of shape [1, 3], got [3]");
-    CHECK(contains(error_of([&] { (void)slice_scatter(x, zeros({1, 3}, {DType::i32}), 0, 0, 1); }), "slice_scatter: "));
-    CHECK(error_of([&] {
+    CHECK(contains(error_message<Error>([&] {
+                       (void)slice_scatter(x, zeros({1, 3}, {DType::i32}), 0, 0, 1);
+                   }),
+                   "slice_scatter: "));
+    CHECK(error_message<Error>([&] {
               (void)slice_scatter(x, zeros({1, 3}), 0, 0, 1, 0);
           }) == "slice_scatter: expected a step of at least 1, got 0");
 }

@@ -25,9 +25,6 @@ using catalogue::Values;
 
 namespace {
 
-Tensor int64_tensor(const std::vector<std::int64_t>& elements, const Shape& shape) {
-    return Tensor::from(elements, shape, device());
-}
 Tensor bool_tensor(const Values& elements, const Shape& shape) { return tensor(elements, shape, DType::boolean); }
 
 /// x (3, 4, 5), an index, and the source of element `at` of the result.

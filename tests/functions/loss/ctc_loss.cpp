@@ -29,7 +29,7 @@ std::vector<std::int64_t> random_labels(std::int64_t count, std::uint64_t seed, 
     return all;
 }
 
-struct Size {
+struct CtcSize {
     std::int64_t steps, n, classes, labels;
 };
 
@@ -38,8 +38,8 @@ struct Size {
 TEST_CASE("ctc_loss: kernels of both styles match the decomposition") {
     for (const KernelStyle style : kernel_styles()) {
         const ops::KernelStyleScope scope(style);
-        for (const Size& size : {Size{1, 1, 2, 1}, Size{5, 3, 4, 2}, Size{30, 4, 7, 9}, Size{20, 3, 3, 10},
-                                 Size{70, 2, 5, 30}, Size{6, 2, 3, 0}}) {
+        for (const CtcSize& size : {CtcSize{1, 1, 2, 1}, CtcSize{5, 3, 4, 2}, CtcSize{30, 4, 7, 9},
+                                    CtcSize{20, 3, 3, 10}, CtcSize{70, 2, 5, 30}, CtcSize{6, 2, 3, 0}}) {
             if (small_cases() && size.steps > 40) continue;
             CAPTURE(size.steps);
             CAPTURE(size.labels);

@@ -18,10 +18,6 @@ inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 inline constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 inline constexpr auto kNone = Reduction::none;
 
-inline Tensor int64_tensor(const std::vector<std::int64_t>& elements, const Shape& shape) {
-    return Tensor::from<std::int64_t>(elements, shape);
-}
-
 /// The gradient with respect to x of the sum of `loss`.
 inline Values gradient_of(const Tensor& x, const std::function<Tensor(const Tensor&)>& loss) {
     Tensor leaf = x.detach().clone();

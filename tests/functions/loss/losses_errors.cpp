@@ -15,7 +15,7 @@ using namespace declivity::test;
 
 namespace {
 
-std::string error_of(const std::function<void()>& call) {
+std::string type_and_message(const std::function<void()>& call) {
     try {
         call();
     } catch (const ShapeError& error) {
@@ -29,7 +29,7 @@ std::string error_of(const std::function<void()>& call) {
 }
 
 void check_message(const std::string& expected, const std::function<void()>& call) {
-    CHECK(error_of(call) == expected);
+    CHECK(type_and_message(call) == expected);
 }
 
 }  // namespace
@@ -56,16 +56,16 @@ TEST_CASE("losses: wrong arguments") {
         {"tversky_loss", +[](const Tensor& a, const Tensor& b) { return tversky_loss(a, b); }},
     };
     for (const auto& [name, loss] : pairs) {
-        CHECK(error_of([&, f = loss] { f(none, x); }) ==
+        CHECK(type_and_message([&, f = loss] { f(none, x); }) ==
               "ValueError " + name + ": expected a tensor as x, got an undefined one");
-        CHECK(error_of([&, f = loss] { f(x, none); }) ==
+        CHECK(type_and_message([&, f = loss] { f(x, none); }) ==
               "ValueError " + name + ": expected a tensor as target, got an undefined one");
         const bool stretches = name == "gaussian_nll_loss";
-        CHECK(error_of([&, f = loss] { f(x, other); }) ==
+        CHECK(type_and_message([&, f = loss] { f(x, other); }) ==
               "ShapeError " + name + ": expected " +
                   (stretches ? "a target of a shape that stretches to [2, 3]" : "the target of shape [2, 3]") +
                   ", got [3, 2]");
-        CHECK(error_of([&, f = loss] { f(ints, x); }) ==
+        CHECK(type_and_message([&, f = loss] { f(ints, x); }) ==
               "TypeError " + name + ": expected f32, f64, f16 or bf16 as x, got i32 (convert with .to(DType::f32))");
     }
 }
@@ -156,7 +156,7 @@ TEST_CASE("losses: wrong arguments of losses of rows") {
                   [&] { (void)cosine_similarity(x, other); });
     check_message("ValueError cosine_similarity: expected an eps of at least 0, got -1",
                   [&] { (void)cosine_similarity(x, x, 1, -1); });
-    CHECK(error_of([&] { (void)cosine_similarity(x, x, 2); }).starts_with("ShapeError cosine_similarity: "));
+    CHECK(type_and_message([&] { (void)cosine_similarity(x, x, 2); }).starts_with("ShapeError cosine_similarity: "));
     check_message("ValueError pairwise_distance: expected a number p, got NaN",
                   [&] { (void)pairwise_distance(x, x, kNaN); });
     check_message("ShapeError pairwise_distance: expected x1 and x2 of shape (..., D), got [] and []",

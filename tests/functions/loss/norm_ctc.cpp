@@ -23,10 +23,6 @@ namespace {
 
 using Values = std::vector<double>;
 
-Tensor int64_tensor(const std::vector<std::int64_t>& indices, const Shape& shape) {
-    return Tensor::from<std::int64_t>(indices, shape);
-}
-
 /// The gradient with respect to a table (V, D) of a weighted sum of `call`.
 Values gradient_of(const Tensor& table, const Tensor& g, const std::function<Tensor(const Tensor&)>& call) {
     const Tensor leaf = table.detach().clone().set_requires_grad();

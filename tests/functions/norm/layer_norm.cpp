@@ -22,11 +22,11 @@ namespace {
 
 using Values = std::vector<double>;
 
-struct Size {
+struct RowSize {
     std::int64_t rows, n;
 };
 
-std::vector<Size> sizes() {
+std::vector<RowSize> row_sizes() {
     if (small_cases()) return {{3, 5}, {70, 3}, {2, 33}};
     return {{1, 1}, {3, 5}, {7, 16}, {2, 33}, {70, 3}, {300, 17}, {5, 1000}, {1000, 64}, {0, 4}};
 }
@@ -41,7 +41,7 @@ Tensor call(bool rms, const Tensor& x, const Tensor& weight, const Tensor& bias)
 TEST_CASE("layer_norm, rms_norm: values and gradients match the definition and the decomposition") {
     for (const KernelStyle style : kernel_styles())
         for (const DType dtype : floats())
-            for (const Size& size : sizes())
+            for (const RowSize& size : row_sizes())
                 for (const bool rms : {false, true})
                     for (const bool affine : {false, true}) {
                         const ops::KernelStyleScope scope(style);

@@ -32,12 +32,12 @@ constexpr Network kAll[] = {Network::tanh, Network::relu, Network::lstm, Network
 
 std::int64_t gates_of(Network network) { return network == Network::lstm ? 4 : network == Network::gru ? 3 : 1; }
 
-struct Size {
+struct NetworkSize {
     std::int64_t steps, rows, width, units;
 };
 
 /// x, hidden, cell, weights, biases.
-Tensors inputs(Network network, const Size& size, DType dtype) {
+Tensors inputs(Network network, const NetworkSize& size, DType dtype) {
     const std::int64_t rows = gates_of(network) * size.units;
     const std::vector<Shape> shapes{{size.steps, size.rows, size.width},
                                     {size.rows, size.units},
@@ -71,7 +71,7 @@ Tensors layer(Network network, const Tensors& in, const SequenceParameters& opti
 }
 
 /// Results, and gradients of all inputs.
-std::vector<Doubles> results_and_gradients(Network network, const Size& size, DType dtype,
+std::vector<Doubles> results_and_gradients(Network network, const NetworkSize& size, DType dtype,
                                            const SequenceParameters& options) {
     const Tensors in = inputs(network, size, dtype);
     const Tensors out = layer(network, in, options);
@@ -88,7 +88,7 @@ std::vector<Doubles> results_and_gradients(Network network, const Size& size, DT
     return all;
 }
 
-Tensor lengths_of(const Size& size) {
+Tensor lengths_of(const NetworkSize& size) {
     std::vector<std::int64_t> lengths;
     for (std::int64_t n = 0; n < size.rows; ++n) lengths.push_back((n * 5 + 2) % (size.steps + 1));  // some are 0
     return Tensor::from(lengths, {size.rows});
@@ -97,7 +97,7 @@ Tensor lengths_of(const Size& size) {
 double logistic(double x) { return 1 / (1 + std::exp(-x)); }
 
 /// The same in plain C++: y, the final hidden state, the final cell state.
-std::vector<Doubles> expected_result(Network network, const Size& size, const Tensors& in,
+std::vector<Doubles> expected_result(Network network, const NetworkSize& size, const Tensors& in,
                                      const std::vector<std::int64_t>& lengths, bool reverse) {
     std::vector<Doubles> v;
     for (const Tensor& input : in) v.push_back(values(input));
@@ -143,7 +143,7 @@ std::vector<Doubles> expected_result(Network network, const Size& size, const Te
 }  // namespace
 
 TEST_CASE("recurrent layers: values match plain C++ in double") {
-    const Size size{5, 4, 3, 6};
+    const NetworkSize size{5, 4, 3, 6};
     for (const Network network : kAll)
         for (const bool reverse : {false, true})
             for (const bool full_length : {false, true}) {
@@ -171,10 +171,10 @@ TEST_CASE("recurrent layers: values match plain C++ in double") {
 
 TEST_CASE("recurrent layers: values and gradients match the decompositions") {
     // Rows of one tile and of several, partial vectors of units, one work-item and several.
-    const std::vector<Size> sizes{{3, 2, 4, 5}, {4, 13, 3, 17}, {2, 1, 6, 70}, {2, 21, 2, 130}, {2, 1, 4, 600}};
+    const std::vector<NetworkSize> sizes{{3, 2, 4, 5}, {4, 13, 3, 17}, {2, 1, 6, 70}, {2, 21, 2, 130}, {2, 1, 4, 600}};
     for (const KernelStyle style : kernel_styles())
         for (const DType dtype : floats())
-            for (const Size& size : sizes)
+            for (const NetworkSize& size : sizes)
                 for (const Network network : kAll) {
                     // Each program takes a second to compile.
                     if (small_cases() && (size.units > 40 || network == Network::relu)) continue;
@@ -208,7 +208,7 @@ TEST_CASE("recurrent layers: values and gradients match the decompositions") {
 }
 
 TEST_CASE("recurrent layers: the function contract") {
-    const Size size{3, 4, 3, 5};
+    const NetworkSize size{3, 4, 3, 5};
     const Tensor lengths = Tensor::from(std::vector<std::int64_t>{3, 1, 2, 3}, {4});
     for (const Network network : kAll)
         for (const bool with_lengths : {false, true}) {
@@ -246,7 +246,7 @@ TEST_CASE("recurrent layers: the function contract") {
 }
 
 TEST_CASE("recurrent layers: a layer matches its cell step by step") {
-    const Size size{4, 3, 5, 7};
+    const NetworkSize size{4, 3, 5, 7};
     for (const Network network : kAll) {
         const Tensors in = inputs(network, size, DType::f32);
         const Tensors sequence = layer(network, in, {});
@@ -266,7 +266,7 @@ TEST_CASE("recurrent layers: a layer matches its cell step by step") {
 }
 
 TEST_CASE("gru: reset gate before the product") {
-    const Size size{3, 2, 4, 5};
+    const NetworkSize size{3, 2, 4, 5};
     const Tensors in = inputs(Network::gru, size, DType::f32);
     Tensor h = in[1];
     for (std::int64_t t = 0; t < 3; ++t) h = gru_cell(select(in[0], 0, t), h, in[3], in[4], in[5], in[6], false);
@@ -335,7 +335,7 @@ TEST_CASE("lstm: projections and peepholes") {
 }
 
 TEST_CASE("recurrent layers: without states and biases, without gradients, and errors") {
-    const Size size{3, 2, 4, 5};
+    const NetworkSize size{3, 2, 4, 5};
     for (const Network network : kAll) {
         Tensors in = inputs(network, size, DType::f32);
         Tensors zero = in;

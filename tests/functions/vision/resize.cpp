@@ -17,6 +17,7 @@
 #include <doctest/doctest.h>
 #include <tests/functions/catalogue/references.hpp>
 #include <tests/support/devices.hpp>
+#include <tests/support/error_message.hpp>
 #include <tests/support/values.hpp>
 
 #include "autograd/decomposition.hpp"
@@ -56,15 +57,6 @@ void check_kernels(const Tensor& x, const std::function<Tensor(const Tensor&)>& 
         CHECK(difference(got.dx, expected.dx, allowed) == "");
         CHECK(difference(got.ddx, expected.ddx, allowed) == "");
     }
-}
-
-std::string error_of(const std::function<void()>& call) {
-    try {
-        call();
-    } catch (const Error& error) {
-        return error.what();
-    }
-    return "no error";
 }
 
 bool begins(const std::string& text, const std::string& prefix) { return text.starts_with(prefix); }
@@ -273,7 +265,7 @@ TEST_CASE("grid_sample: kernels match the decomposition, rows of few and many pi
 TEST_CASE("resize: errors name the called function") {
     const Tensor x = zeros({1, 2, 4, 5}), line = zeros({1, 2, 4}), integers = zeros({1, 2, 4, 5}, {DType::i32});
     const auto interpolated = [&](const Tensor& in, const InterpolateOptions& options) {
-        return error_of([&] { interpolate(in, options); });
+        return error_message<Error>([&] { interpolate(in, options); });
     };
     for (const auto& [in, options] : std::vector<std::pair<Tensor, InterpolateOptions>>{
              {x, {}},
@@ -300,10 +292,11 @@ TEST_CASE("resize: errors name the called function") {
           ResizeOptions{.sizes = {3, 3}, .axes = {1, -3}}, ResizeOptions{.sizes = {3}, .axes = {4}},
           ResizeOptions{.scales = {0}, .axes = {1}}, ResizeOptions{.sizes = {-1}, .axes = {1}},
           ResizeOptions{.sizes = {3}, .axes = {1}, .coordinates = ResizeCoordinates::tf_crop_and_resize}})
-        CHECK(begins(error_of([&] { resize(x, options); }), "resize: "));
-    CHECK(begins(error_of([&] { resize(integers, {.sizes = {3}, .axes = {1}, .mode = ResizeMode::cubic}); }),
-                 "resize: expected x of f32"));
-    CHECK(begins(error_of([&] { resize(zeros({2, 0}), {.sizes = {2, 2}}); }), "resize: expected sizes"));
+        CHECK(begins(error_message<Error>([&] { resize(x, options); }), "resize: "));
+    CHECK(
+        begins(error_message<Error>([&] { resize(integers, {.sizes = {3}, .axes = {1}, .mode = ResizeMode::cubic}); }),
+               "resize: expected x of f32"));
+    CHECK(begins(error_message<Error>([&] { resize(zeros({2, 0}), {.sizes = {2, 2}}); }), "resize: expected sizes"));
     const Tensor grid = zeros({1, 3, 3, 2});
     for (const auto& call : std::vector<std::function<void()>>{
              [&] { grid_sample(x, grid, {.mode = "cubic"}); }, [&] { grid_sample(x, grid, {.padding_mode = "wrap"}); },
@@ -320,7 +313,7 @@ TEST_CASE("resize: errors name the called function") {
              [&] {
                  grid_sample(zeros({1, 2, 0, 3}), grid);
              }})
-        CHECK(begins(error_of(call), "grid_sample: expected"));
+        CHECK(begins(error_message<Error>(call), "grid_sample: expected"));
     for (const auto& call :
          std::vector<std::function<void()>>{[&] {
                                                 affine_grid(zeros({1, 2, 3}), {1, 3, 4});
@@ -337,5 +330,5 @@ TEST_CASE("resize: errors name the called function") {
                                             [&] {
                                                 affine_grid(zeros({1, 2, 3}, {DType::i64}), {1, 3, 4, 5});
                                             }})
-        CHECK(begins(error_of(call), "affine_grid: expected"));
+        CHECK(begins(error_message<Error>(call), "affine_grid: expected"));
 }

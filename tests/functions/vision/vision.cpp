@@ -13,6 +13,7 @@
 #include <doctest/doctest.h>
 #include <tests/functions/catalogue/references.hpp>
 #include <tests/support/devices.hpp>
+#include <tests/support/error_message.hpp>
 #include <tests/support/values.hpp>
 
 #include "ops/support/work_split.hpp"
@@ -29,15 +30,6 @@ Tensor some_boxes(std::int64_t count, double h, double w, DType dtype) {
     const Tensor first = random_tensor({count, 2}, 5, dtype, -2, h * 0.8),
                  size = random_tensor({count, 2}, 6, dtype, -1, w);
     return concat({first, first + size}, 1);
-}
-
-std::string error_of(const std::function<void()>& call) {
-    try {
-        call();
-    } catch (const Error& error) {
-        return error.what();
-    }
-    return "no error";
 }
 
 }  // namespace
@@ -217,7 +209,7 @@ TEST_CASE("vision: integer boxes, and errors of regions and boxes") {
              {"box_convert", [&] { box_convert(corner_boxes, "xyxy", "yxyx"); }},
              {"box_convert", [&] { box_convert(integer_boxes, "xyxy", "xywh"); }},
              {"clip_boxes_to_image", [&] { clip_boxes_to_image(boxes, 3); }}}) {
-        const std::string message = error_of(call);
+        const std::string message = error_message<Error>(call);
         CAPTURE(message);
         CHECK(message.starts_with(name + ": expected"));
     }

@@ -15,10 +15,11 @@
 #endif
 #include "storage.clh"
 
-__kernel void matmul(const long M, const long N, const long K, __global const STORED* restrict a_base,
-                     const long a_offset, const long a_batch, const long a_row, const long a_column,
-                     __global const STORED* restrict b_base, const long b_offset, const long b_batch, const long b_row,
-                     const long b_column, __global OUTPUT* restrict out_base, const long out_offset) {
+__kernel void matmul_register_tiled(const long M, const long N, const long K, __global const STORED* restrict a_base,
+                                    const long a_offset, const long a_batch, const long a_row, const long a_column,
+                                    __global const STORED* restrict b_base, const long b_offset, const long b_batch,
+                                    const long b_row, const long b_column, __global OUTPUT* restrict out_base,
+                                    const long out_offset) {
     const long column = get_global_id(0) * (long)COLUMNS;
     const long row = get_global_id(1) * (long)ROWS;
     const long z = get_global_id(2);
