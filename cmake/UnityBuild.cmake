@@ -3,10 +3,10 @@
 #
 # A name in an unnamed namespace is then visible in the other sources of its folder, and of the folders joined with it.
 # Sources that use a name for something else (parts of a strategy, which share its namespace and all have a LaunchConfig)
-# are compiled alone: SEPARATE lists them, by their names without folders. If a compiler reports the redefinition of such a name, or that such
-# a function is unused (calls found an overload in another source), rename one of both, or add the source to the list.
-# With the option OFF each source is compiled alone, which suits work on a few of them: after a change only that source is
-# compiled.
+# are compiled alone: SEPARATE lists them, by their names without folders. If a compiler reports the redefinition of such
+# a name, or that such a function is unused (calls found an overload in another source), rename one of both, or add the
+# source to the list. With the option OFF each source is compiled alone, which suits work on a few of them: after a change
+# only that source is compiled.
 option(DECLIVITY_UNITY_BUILD "Compile the sources of a folder together, which takes less time" ON)
 
 # GCC 12 needs up to 1.4 GB of memory for such a unit.
@@ -22,8 +22,10 @@ function(declivity_unity_build target)
     get_target_property(sources ${target} SOURCES)
     list(FILTER sources INCLUDE REGEX "\\.cpp$")
     list(SORT sources)
+    set(missing ${arg_SEPARATE})
     foreach(source IN LISTS sources)
         cmake_path(GET source FILENAME name)
+        list(REMOVE_ITEM missing ${name})
         cmake_path(ABSOLUTE_PATH source BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} OUTPUT_VARIABLE path)
         cmake_path(GET path PARENT_PATH folder)
         # A generated source has no size yet when a clone is configured first.
@@ -52,6 +54,9 @@ function(declivity_unity_build target)
         set(bytes_${group} ${bytes})
         set_source_files_properties(${source} PROPERTIES UNITY_GROUP "${group}_${unit_${group}}")
     endforeach()
+    if(missing AND NOT DECLIVITY_TEST_FILES)
+        message(FATAL_ERROR "declivity_unity_build(${target}): expected names of its sources after SEPARATE, got ${missing}")
+    endif()
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
     # GCC takes a source that is not compiled alone for a header, where members of unnamed types would differ between units.
     target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)

@@ -124,16 +124,16 @@ TEST_CASE("matmul: an epilogue is applied to the product") {
                       .has_value() == (epilogue.support != EpilogueSupport::none));
             auto expected = product;
             for (std::size_t i = 0; i < expected.size(); ++i) expected[i] = epilogue.expected(expected[i], i);
-            for (const std::string_view strategy :
-                 {"register_tiled", "packed", "blocked", "split", "dot", "tiled", "gemv", "clblast"}) {
-                // The other strategies do not fuse it.
-                const bool fuses_epilogue = strategy == "blocked" || strategy == "dot" || strategy == "tiled" ||
-                                            strategy == "gemv" || strategy == "packed";
-                if (small_cases() && (&test_case != &cases[3] || (!fuses_epilogue && strategy != "register_tiled")))
+            for (const ops::MatmulStrategy* strategy : ops::matmul_strategies()) {
+                const auto style = kernel_style_for(*strategy);
+                const ops::MatmulProblem problem = ops::matmul_problem(a.view, b.view);
+                if (!strategy->is_applicable(problem, device())) continue;
+                const bool fuses_epilogue = strategy->fuses_epilogue(problem, device(), "");
+                if (small_cases() &&
+                    (&test_case != &cases[3] || (!fuses_epilogue && strategy->name() != "register_tiled")))
                     continue;
-                CAPTURE(strategy);
-                const Environment set("DECLIVITY_MATMUL", std::string(strategy));
-                const auto style = kernel_style_for(strategy);
+                CAPTURE(strategy->name());
+                const Environment set("DECLIVITY_MATMUL", std::string(strategy->name()));
                 const Guarded result(shape, DType::f32);
                 ops::matmul(a.view, b.view, result.out, ops::epilogue_of(epilogue.expression));
                 CHECK(difference(Tensor(result.out), expected,
@@ -169,7 +169,7 @@ TEST_CASE("matmul: an epilogue on f16 and bf16 is applied before the single roun
                 CAPTURE(name_of(dtype));
                 CAPTURE(k);
                 const Environment set("DECLIVITY_MATMUL", std::string(strategy));
-                const auto style = kernel_style_for(strategy);
+                const auto style = kernel_style_for(strategy_of(strategy));
                 const Guarded result(shape, dtype);
                 ops::matmul(a.view, b.view, result.out, ops::epilogue_of(epilogue));
                 CHECK(difference(Tensor(result.out), expected, test_case.allowed(dtype)) == "");

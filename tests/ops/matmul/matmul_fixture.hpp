@@ -4,16 +4,19 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include <declivity/ops/copy.hpp>
 #include <declivity/ops/matmul.hpp>
+#include <declivity/runtime/error.hpp>
 #include <doctest/doctest.h>
 #include <reference/matmul_cases.hpp>
 #include <tests/support/devices.hpp>
 #include <tests/support/strategies.hpp>
 #include <tests/support/values.hpp>
 
+#include "ops/matmul/matmul_strategies.hpp"
 #include "ops/support/work_split.hpp"
 
 namespace declivity::test {
@@ -50,11 +53,22 @@ inline void check(const MatmulCase& test_case, DType dtype) {
     CHECK(result.intact());
 }
 
-/// The kernel style that a strategy is made for; strategies for both use the style of the device.
-inline std::optional<ops::KernelStyleScope> kernel_style_for(std::string_view strategy) {
-    if (strategy == "tiled" || strategy == "gemv")
-        return std::optional<ops::KernelStyleScope>(std::in_place, KernelStyle::simt);
-    return std::nullopt;
+/// A scope of style simt for strategies that are made for it alone; otherwise none, which is the style of the device.
+inline std::optional<ops::KernelStyleScope> kernel_style_for(const ops::MatmulStrategy& strategy) {
+    const auto is_applicable = [&](KernelStyle style) {
+        ops::MatmulProblem one{.style = style, .a_strides = {1, 1, 1}, .b_strides = {1, 1, 1}};
+        ops::MatmulProblem sum_of_two = one;
+        sum_of_two.k = 2;
+        return strategy.is_applicable(one, device()) || strategy.is_applicable(sum_of_two, device());
+    };
+    if (is_applicable(ops::kernel_style_of(device())) || !is_applicable(KernelStyle::simt)) return std::nullopt;
+    return std::optional<ops::KernelStyleScope>(std::in_place, KernelStyle::simt);
+}
+
+inline const ops::MatmulStrategy& strategy_of(std::string_view name) {
+    for (const ops::MatmulStrategy* strategy : ops::matmul_strategies())
+        if (strategy->name() == name) return *strategy;
+    throw ValueError("no strategy " + std::string(name));
 }
 
 }  // namespace declivity::test
