@@ -12,10 +12,10 @@ option(DECLIVITY_UNITY_BUILD "Compile the sources of a folder together, which ta
 # GCC 12 needs up to 1.4 GB of memory for such a unit.
 set(declivity_bytes_of_unit 250000)
 
-# declivity_unity_build(<target> [FOLDERS <regex>] [JOIN <regex>...] [SEPARATE <name>...]): FOLDERS are those whose sources
-# are compiled together, all by default. Folders that match the same JOIN are compiled as if they were one.
+# declivity_unity_build(<target> [JOIN <regex>...] [SEPARATE <name>...]): folders that match the same JOIN are compiled as if
+# they were one.
 function(declivity_unity_build target)
-    cmake_parse_arguments(PARSE_ARGV 1 arg "" "FOLDERS" "JOIN;SEPARATE")
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "JOIN;SEPARATE")
     if(NOT DECLIVITY_UNITY_BUILD)
         return()
     endif()
@@ -30,7 +30,7 @@ function(declivity_unity_build target)
         cmake_path(GET path PARENT_PATH folder)
         # A generated source has no size yet when a clone is configured first.
         cmake_path(IS_PREFIX PROJECT_BINARY_DIR ${path} NORMALIZE generated)
-        if(generated OR name IN_LIST arg_SEPARATE OR (arg_FOLDERS AND NOT folder MATCHES "${arg_FOLDERS}"))
+        if(generated OR name IN_LIST arg_SEPARATE)
             continue()
         endif()
         cmake_path(RELATIVE_PATH folder BASE_DIRECTORY ${PROJECT_SOURCE_DIR} OUTPUT_VARIABLE group)

@@ -55,9 +55,8 @@ struct SortedKeys {
         launch(kernel, items(kernel, key_count), {count, key_count, size, indices.argument(), to.argument()});
     }
     static Range items(const Kernel& kernel, std::int64_t item_count) {
-        const std::size_t group = is_simd(kernel.device()) ? 1 : kSimtItemGroup;
-        const std::size_t local = std::min(group, kernel.max_work_group());
-        return {.global = {round_up(to_size(item_count), local), 1, 1}, .local = {local, 1, 1}};
+        const std::size_t group = is_simd(kernel.device()) ? 1 : item_group(kernel);
+        return {.global = {round_up(to_size(item_count), group), 1, 1}, .local = {group, 1, 1}};
     }
 };
 

@@ -34,7 +34,7 @@ std::vector<std::vector<double>> large_and_small(int inputs) {
 }
 
 /// The gradients of the inputs; of one input with `create_graph` the second one too. Second gradients
-/// of two inputs, those of pow and atan2, are NaN where a factor overflows, as in PyTorch.
+/// of two inputs, those of pow and atan2, are NaN where a factor overflows.
 std::vector<double> gradients(const ElementwiseCase& test_case, const std::vector<std::vector<double>>& columns,
                               DType dtype, bool create_graph) {
     std::vector<Tensor> inputs;
