@@ -17,7 +17,7 @@
 
 namespace declivity::reference {
 
-// With the rounded factor of math.clh: its rounding is magnified in the result and is not under test.
+// The factor is rounded as in math.clh: its rounding is magnified in the result and is not under test.
 inline double big_phi(double x) { return 0.5 * std::erfc(-0.70710678118654752440 * x); }
 inline double small_phi(double x) { return std::exp(-0.5 * x * x) / std::sqrt(2 * std::numbers::pi); }
 inline double sigmoid(double x) { return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x)); }

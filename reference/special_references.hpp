@@ -6,7 +6,7 @@
 
 namespace declivity::reference {
 
-/// By bisection, in double.
+/// Computed by bisection in double.
 inline double inverse_erf(double x) {
     if (x == 0) return x;
     if (!(std::abs(x) < 1)) return std::abs(x) == 1 ? std::copysign(INFINITY, x) : NAN;
@@ -19,7 +19,7 @@ inline double inverse_erf(double x) {
     return std::copysign((low + high) / 2, x);
 }
 
-/// By the recurrence up to 30, then the asymptotic series.
+/// Computed by the recurrence up to 30, then by the asymptotic series.
 inline double digamma_reference(double x) {
     if (x == 0) return std::copysign(INFINITY, -x);
     if (x < 0) {

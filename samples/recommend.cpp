@@ -360,9 +360,9 @@ int main(int argc, char** argv) {
         rankings.emplace_back("hidden factors", choices.ranking_metrics(true_scores));
 
         if (!plot.empty()) {
-            train::Series floor{
+            train::Series baseline{
                 .name = "noise", .x = {1, static_cast<double>(std::max<std::int64_t>(epochs, 1))}, .y = {noise, noise}};
-            curves.push_back(floor);
+            curves.push_back(baseline);
             std::vector<Outcome> recalls;
             for (const auto& [name, metrics] : rankings) recalls.push_back({name, metrics.first});
             const NoGrad no_grad;

@@ -63,7 +63,7 @@ int main() {
     trainer.fit(train_set, test_set, {.epochs = 5, .batch = 10, .callbacks = {rate}, .capture = true});
 
     const double mean = trainer.evaluate(test_set)["iou"];
-    for (const double class_iou : iou->of_classes()) std::printf("%.3f ", class_iou);
+    for (const double class_iou : iou->per_class()) std::printf("%.3f ", class_iou);
     std::printf("\nmean intersection over union: %.4f\n", mean);
     return mean > 0.8 ? 0 : 1;
 }

@@ -27,7 +27,7 @@ int main(int count, char** arguments) try {
     std::string about = "Suites:\n";
     for (const bench::Suite* suite : suites) {
         names.push_back(suite->name);
-        about += fmt::format("  {:<10} {}\n", suite->name, suite->about);
+        about += fmt::format("  {:<18} {}\n", suite->name, suite->about);
     }
     CLI::App app("Benchmarks Declivity's operators against peer libraries; each result is checked before it is timed.");
     app.footer(about);

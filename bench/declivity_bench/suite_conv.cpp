@@ -211,13 +211,14 @@ void time_case(Report& report, const Conv2dCase& c) {
         };
         const ops::Conv2dProblem problem =
             ops::conv2d_problem("bench", direction, DType::f32, device.kernel_style(), c.x, c.weight, c.options);
-        const std::string strategy(ops::choose_conv2d(problem, device).strategy->name());
+        const ops::Conv2dStrategy& chosen = *ops::choose_conv2d(problem, device).strategy;
+        const std::string strategy(chosen.name());
         call(0);
         const Tolerance allowed = direction == ops::Conv2dDirection::forward          ? c.forward_tolerance(DType::f32)
                                   : direction == ops::Conv2dDirection::backward_input ? c.input_tolerance(DType::f32)
                                                                                       : c.weights_tolerance(DType::f32);
-        if (const std::string wrong =
-                wrong_element(c, direction, host, result.to_vector<float>(), allowed, strategy.starts_with("winograd"));
+        if (const std::string wrong = wrong_element(c, direction, host, result.to_vector<float>(), allowed,
+                                                    chosen.error_is_relative_to_norm());
             !wrong.empty()) {
             report.fail(name, wrong);
             continue;

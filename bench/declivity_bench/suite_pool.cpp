@@ -37,7 +37,7 @@ const std::vector<Case>& cases() {
 
 /// In the backward direction `x` and `out` are the gradients.
 struct Set {
-    Tensor x, out, winners;
+    Tensor x, out, indices;
 };
 
 std::vector<Set> make_sets(const Case& test_case, const Shape& out_shape, bool largest, int count) {
@@ -49,7 +49,7 @@ std::vector<Set> make_sets(const Case& test_case, const Shape& out_shape, bool l
         if (!largest) continue;
         const auto results = ops::max_pool2d(set.x.view(), test_case.parameters);
         ops::evaluate_into("bench", results.out, set.out.view());
-        set.winners = Tensor(results.indices);
+        set.indices = Tensor(results.indices);
     }
     return sets;
 }
@@ -59,10 +59,10 @@ void pool(Set& set, const Case& test_case, bool largest, bool forward) {
     if (largest && forward) {
         auto results = ops::max_pool2d(from, test_case.parameters);
         ops::evaluate_into("bench", std::move(results.out), out);
-        set.winners = Tensor(results.indices);
+        set.indices = Tensor(results.indices);
     } else if (largest) {
         ops::evaluate_into("bench",
-                           ops::max_pool2d_backward(out, set.winners.view(), test_case.x, test_case.parameters), from);
+                           ops::max_pool2d_backward(out, set.indices.view(), test_case.x, test_case.parameters), from);
     } else if (forward) {
         ops::evaluate_into("bench", ops::avg_pool2d(from, test_case.parameters), out);
     } else {
@@ -77,7 +77,7 @@ struct Reference {
     bool largest;
     const std::vector<float>& x;
     std::vector<float> out;
-    std::vector<std::int32_t> winners;
+    std::vector<std::int32_t> indices;
 
     [[nodiscard]] double forward_element(std::size_t at) const {
         const Size2 window = test_case.parameters.kernel_size, stride = test_case.parameters.step(),
@@ -108,7 +108,7 @@ struct Reference {
                 if (r < 0 || s < 0 || r >= window[0] || s >= window[1]) continue;
                 const auto offset = static_cast<std::size_t>((plane * rows + p) * columns + q);
                 if (!largest) sum += double{out[offset]} / static_cast<double>(window[0] * window[1]);
-                else if (winners[offset] == h * width + w) sum += double{out[offset]};
+                else if (indices[offset] == h * width + w) sum += double{out[offset]};
             }
         return sum;
     }
@@ -127,7 +127,7 @@ void time_case(Report& report, const Case& test_case, bool largest, bool forward
     std::vector<float> x = sets[0].x.to_vector<float>();
     call(0);
     const Reference reference{
-        test_case, out_shape, largest, x, sets[0].out.to_vector<float>(), sets[0].winners.to_vector<std::int32_t>()};
+        test_case, out_shape, largest, x, sets[0].out.to_vector<float>(), sets[0].indices.to_vector<std::int32_t>()};
     const std::string wrong = forward ? wrong_element(reference.out, 300, 1e-6, 1e-6,
                                                       [&](std::size_t at) { return reference.forward_element(at); })
                                       : wrong_element(sets[0].x.to_vector<float>(), 100, 1e-6, 1e-6,

@@ -1,16 +1,19 @@
 // Gradient of a convolution's bias, in a fixed order:
 //
-//   dbias[o] = sum over n, p, q of dout[n, o, p, q], in two steps: over each plane (n, o), then over n
-//     (partial_sums.cl)
+//   bias_gradient[o] = sum over n, p, q of g[n, o, p, q],  g the gradient of the result
+//
+// in two steps: over each plane (n, o), then over n (partial_sums.cl).
 //
 //   REAL, VW, GROUP (vectors.clh); GROUP is 1 in simd style
 #include "vectors.clh"
 
-// partial[plane] = sum of the `size` elements of a plane of dout; one work-group per plane.
-__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void conv2d_backward_bias(
-    const long size, __global const REAL* restrict dout, const long dout_offset, __global REAL* restrict partial,
-    const long partial_offset) {
-    __global const REAL* from = dout + dout_offset + get_group_id(0) * size;
+// partial[plane] = sum of the `size` elements of a plane of g; one work-group per plane.
+__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void conv2d_backward_bias(const long size,
+                                                                                      __global const REAL* restrict g,
+                                                                                      const long g_offset,
+                                                                                      __global REAL* restrict partial,
+                                                                                      const long partial_offset) {
+    __global const REAL* from = g + g_offset + get_group_id(0) * size;
     REAL total = 0;
 #if GROUP == 1
     VEC sum = (VEC)(0);

@@ -44,7 +44,7 @@ struct Banded {
 // The taps of a phase of out: `count`, and for each x, its index in the filter, and y, its offset in the copies.
 struct Taps {
     int count;
-    int2 at[TAPS + 1];  // one more, which is read and not used
+    int2 offsets[TAPS + 1];  // one more, which is read and not used
 };
 
 NOINLINE void find_taps(const struct Banded* d, const int b, const int a, struct Taps* taps) {
@@ -62,10 +62,10 @@ NOINLINE void find_taps(const struct Banded* d, const int b, const int a, struct
             const int column = d->backward ? (m + stride_w * d->pad_left) / stride_w : m / stride_w;
             if (d->backward && (column - d->pad_left) * stride_w != m) continue;
             const int phase = d->backward ? 0 : (k - row * stride_h) * stride_w + (m - column * stride_w);
-            taps->at[taps->count++] = (int2)(i * TAPS_W + j, phase * d->phase_size + row * d->pitch + column);
+            taps->offsets[taps->count++] = (int2)(i * TAPS_W + j, phase * d->phase_size + row * d->pitch + column);
         }
     }
-    taps->at[taps->count] = (int2)(0);
+    taps->offsets[taps->count] = (int2)(0);
 }
 
 // Operands of a tile.
@@ -83,7 +83,7 @@ static inline __attribute__((always_inline)) void add_channels(const int vectors
                                                                const struct Taps* taps, __global const REAL** left,
                                                                __local const REAL* plane, VEC (*sum)[VECTORS]) {
     for (int c = 0; c < d->channels; ++c, plane += d->copy_size) {
-        const int2 *tap = taps->at, *end = tap + taps->count;
+        const int2 *tap = taps->offsets, *end = tap + taps->count;
         long position = c * d->a_channel + tap->x;
         __local const REAL* right = plane + tap->y;
         while (tap != end) {

@@ -1,13 +1,13 @@
 // Gradient of a convolution's weights over bands of rows. simd style.
 //
-//   dweight[o][c, t] = sum over n and positions f of  x[n, c, f + offset[t]] * dout[n, o, f]
+//   weight_gradient[o][c, t] = sum over n and positions f of  x[n, c, f + offset[t]] * g[n, o, f]
 //
-// with the positions p * pitch + q and offsets of conv2d_banded.cl. A work-group copies a band of rows of all channels
-// of x and of all filters of dout into local memory (bands.clh), dout with zero padding after its rows. Both are
-// contiguous along the positions, so that nothing is transposed: a register tile of ROWS streams (c, t) and COLUMNS
-// filters o processes a vector of positions at a time, and the lanes of its sums are added at the end of the band.
-// Bands are distributed over chunks, each of which writes a partial result; sum_partials (partial_sums.cl) adds them in
-// order.
+// with g the gradient of the result, and the positions p * pitch + q and offsets of conv2d_banded.cl. A work-group
+// copies a band of rows of all channels of x and of all filters of g into local memory (bands.clh), g with zero padding
+// after its rows. Both are contiguous along the positions, so that nothing is transposed: a register tile of ROWS
+// streams (c, t) and COLUMNS filters o processes a vector of positions at a time, and the lanes of its sums are added
+// at the end of the band. Bands are distributed over chunks, each of which writes a partial result; sum_partials
+// (partial_sums.cl) adds them in order.
 //
 //   ROWS, COLUMNS  register tile: streams, and filters
 //   TAPS_H, TAPS_W size of the filter
@@ -20,22 +20,22 @@
 #define TAPS (TAPS_H * TAPS_W)
 
 struct BandedWeights {
-    long x_image, x_channel, x_count;           // strides between images and channels of x; number of elements
-    long dout_image, dout_channel, dout_count;  // the same of dout
-    long partial;                               // stride between partial results
-    int channels, filters;                      // per group
-    int images, height, width;                  // of x
-    int rows, columns;                          // of dout
+    long x_image, x_channel, x_count;  // strides between images and channels of x; number of elements
+    long g_image, g_channel, g_count;  // the same of g
+    long partial;                      // stride between partial results
+    int channels, filters;             // per group
+    int images, height, width;         // of x
+    int rows, columns;                 // of g
     int stride_h, stride_w, pad_top, pad_left, dilation_h, dilation_w;
     int pitch, band, bands, halo_rows;         // as in conv2d_banded.cl
-    int phase_size, copy_size, gradient_size;  // elements of a copied phase of x, of a channel, and of a filter of dout
+    int phase_size, copy_size, gradient_size;  // elements of a copied phase of x, of a channel, and of a filter of g
     int images_at_once;                        // images copied at once; several only if they are not split into bands
     int blocks, blocks_each;                   // blocks of images, or bands: all, and per chunk
-    int gradients, sums;                       // offsets of dout and of the sums of a tile in local memory
+    int gradients, sums;                       // offsets of g and of the sums of a tile in local memory
     int has_bias;                              // 0: `bias` may be any buffer and is not written
 };
 
-// Sums over all positions of dout, for the gradient of the bias.
+// Sums over all positions of g, for the gradient of the bias.
 NOINLINE void sum_bias_gradient(__local const REAL* gradients, const int filter, const int image, const int images,
                                 const int size, const int filters, __global REAL* bias, const int add) {
     for (int o = 0; o < filters; ++o) {
@@ -56,7 +56,7 @@ static void find_taps(const struct BandedWeights* d, int* offset) {
     }
 }
 
-// Images and rows of dout of a block; `x_rows` rows of a phase of x are read for them.
+// Images and rows of g of a block; `x_rows` rows of a phase of x are read for them.
 struct Rows {
     int first_image, images, first, count, x_rows;
 };
@@ -87,17 +87,17 @@ static void copy_channels(const struct BandedWeights* d, const struct Rows r, co
         }
 }
 
-// Copies the rows of a block of all filters of dout, with zeros after them.
-static void copy_gradients(const struct BandedWeights* d, const struct Rows r, const int group,
-                           __global const REAL* dout, __local REAL* gradients) {
+// Copies the rows of a block of all filters of g, with zeros after them.
+static void copy_gradients(const struct BandedWeights* d, const struct Rows r, const int group, __global const REAL* g,
+                           __local REAL* gradients) {
     const struct Band shape = {d->rows, d->columns, 1, 1, 0, 0, d->pitch, d->gradient_size};
     const int size = r.count * d->pitch;
     for (int o = 0; o < d->filters; ++o)
         for (int n = 0; n < r.images; ++n) {
-            const long from = (r.first_image + n) * d->dout_image + (group * d->filters + o) * d->dout_channel;
+            const long from = (r.first_image + n) * d->g_image + (group * d->filters + o) * d->g_channel;
             __local REAL* to = gradients + (o * d->images_at_once + n) * d->gradient_size;
             clear(to + size, d->gradient_size - size);
-            copy_band(&shape, dout + from, d->dout_count - from, r.first, r.count, to);
+            copy_band(&shape, g + from, d->g_count - from, r.first, r.count, to);
         }
 }
 
@@ -147,8 +147,8 @@ static void multiply(const struct BandedWeights* d, __local REAL* block, const i
 // global size (chunks, 1, groups)
 NOINLINE void conv2d_banded_backward_weights_part(const size_t id0, const size_t id2, const struct BandedWeights args,
                                                   __local REAL* restrict block, __global const REAL* restrict x,
-                                                  const long x_offset, __global const REAL* restrict dout,
-                                                  const long dout_offset, __global REAL* restrict partials,
+                                                  const long x_offset, __global const REAL* restrict g,
+                                                  const long g_offset, __global REAL* restrict partials,
                                                   const long partials_offset, __global REAL* restrict bias,
                                                   const long bias_offset) {
     const struct BandedWeights d = args;
@@ -163,7 +163,7 @@ NOINLINE void conv2d_banded_backward_weights_part(const size_t id0, const size_t
         const struct Rows r = rows_of_block(&d, b);
         const int size = r.count * d.pitch;
         copy_channels(&d, r, group, x + x_offset, block);
-        copy_gradients(&d, r, group, dout + dout_offset, block + d.gradients);
+        copy_gradients(&d, r, group, g + g_offset, block + d.gradients);
         if (d.has_bias)
             sum_bias_gradient(block + d.gradients, d.images_at_once * d.gradient_size, d.gradient_size, r.images, size,
                               d.filters, bias + bias_offset + ((long)id0 * get_global_size(2) + group) * d.filters,
@@ -182,8 +182,8 @@ NOINLINE void conv2d_banded_backward_weights_part(const size_t id0, const size_t
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_banded_backward_weights(
     const struct BandedWeights args, __local REAL* restrict block, __global const REAL* restrict x, const long x_offset,
-    __global const REAL* restrict dout, const long dout_offset, __global REAL* restrict partials,
-    const long partials_offset, __global REAL* restrict bias, const long bias_offset) {
-    conv2d_banded_backward_weights_part(get_global_id(0), get_global_id(2), args, block, x, x_offset, dout, dout_offset,
+    __global const REAL* restrict g, const long g_offset, __global REAL* restrict partials, const long partials_offset,
+    __global REAL* restrict bias, const long bias_offset) {
+    conv2d_banded_backward_weights_part(get_global_id(0), get_global_id(2), args, block, x, x_offset, g, g_offset,
                                         partials, partials_offset, bias, bias_offset);
 }

@@ -1,11 +1,11 @@
 // Depthwise convolution (one filter per channel). simd style, vectors along the positions.
 //
-//   forward:           out[n, c, p, q]  = bias[c] + sum over i, j of  weight[c, i, j] * x[n, c, h, w]
-//   backward_weights:  dweight[c, i, j] = sum over n, p, q of  dout[n, c, p, q] * x[n, c, h, w]
+//   forward:           out[n, c, p, q] = bias[c] + sum over i, j of  weight[c, i, j] * x[n, c, h, w]
+//   backward_weights:  weight_gradient[c, i, j] = sum over n, p, q of  g[n, c, p, q] * x[n, c, h, w]
 //   h = p * stride_h + i * dilation_h - first_h, w = q * stride_w + j * dilation_w - first_w
 //
-// with zeros outside of x. backward_input is forward of dout with flipped filters; with strides up_h, up_w it is one
-// such sum per phase of the result, whose rows and columns are interleaved at the end.
+// with zeros outside of x, and g the gradient of out. backward_input is forward of g with flipped filters; with strides
+// up_h, up_w it is one such sum per phase of the result, whose rows and columns are interleaved at the end.
 //
 // Rows are short in late layers of a network, so a plane is processed as one long row: position p * pitch + q, in whole
 // vectors for any width. For that a work-item copies a band of rows of x into local memory, with rows of zeros above
@@ -59,7 +59,7 @@ struct Depthwise {
 struct Taps {
     int count_h, count_w;
     int element_h[TAPS_H], element_w[TAPS_W];
-    int at_h[TAPS_H], at_w[TAPS_W], shift[TAPS_W];
+    int offset_h[TAPS_H], offset_w[TAPS_W], shift[TAPS_W];
 };
 
 static int floor_div(const int a, const int b) { return a >= 0 ? a / b : -((b - 1 - a) / b); }
@@ -71,8 +71,8 @@ NOINLINE void find_taps(const struct Depthwise* d, const int b, const int a, str
                   step = PHASES > 1 ? PHASES_H : d->stride_h, row = floor_div(k, step);
         if (PHASES > 1 && row * PHASES_H != k) continue;
         taps->element_h[taps->count_h] = i;
-        taps->at_h[taps->count_h++] = PHASES > 1 ? (row + d->pad_top) * d->pitch
-                                                 : (k - row * step) * d->stride_w * d->phase_size + row * d->pitch;
+        taps->offset_h[taps->count_h++] = PHASES > 1 ? (row + d->pad_top) * d->pitch
+                                                     : (k - row * step) * d->stride_w * d->phase_size + row * d->pitch;
     }
     for (int j = 0; j < TAPS_W; ++j) {
         const int k = PHASES > 1 ? a + d->first_w - j * d->dilation_w : j * d->dilation_w - d->first_w,
@@ -81,7 +81,8 @@ NOINLINE void find_taps(const struct Depthwise* d, const int b, const int a, str
         taps->element_w[taps->count_w] = j;
         // A shift by a whole row or more reads nothing.
         taps->shift[taps->count_w] = clamp(column, -d->pitch, d->pitch);
-        taps->at_w[taps->count_w] = taps->shift[taps->count_w] + (PHASES > 1 ? 0 : (k - column * step) * d->phase_size);
+        taps->offset_w[taps->count_w] =
+            taps->shift[taps->count_w] + (PHASES > 1 ? 0 : (k - column * step) * d->phase_size);
         ++taps->count_w;
     }
 }
@@ -115,10 +116,10 @@ static VEC sums_at(const struct Depthwise d, const struct Taps* taps, const REAL
 #if PHASES == 1
 #pragma unroll
     for (int j = 0; j < TAPS_W; ++j) {
-        VEC part = (VEC)(w[j]) * VLOAD(z + taps->at_h[0] + taps->at_w[j]);
+        VEC part = (VEC)(w[j]) * VLOAD(z + taps->offset_h[0] + taps->offset_w[j]);
 #pragma unroll
         for (int i = 1; i < TAPS_H; ++i)
-            part = fma((VEC)(w[i * TAPS_W + j]), VLOAD(z + taps->at_h[i] + taps->at_w[j]), part);
+            part = fma((VEC)(w[i * TAPS_W + j]), VLOAD(z + taps->offset_h[i] + taps->offset_w[j]), part);
         sum = select(sum, sum + part, is_inside(column, taps->shift[j], d.pitch));
     }
 #else
@@ -126,7 +127,7 @@ static VEC sums_at(const struct Depthwise d, const struct Taps* taps, const REAL
         VEC part = (VEC)(0);
         for (int i = 0; i < taps->count_h; ++i)
             part = fma((VEC)(w[taps->element_h[i] * TAPS_W + taps->element_w[j]]),
-                       VLOAD(z + taps->at_h[i] + taps->at_w[j]), part);
+                       VLOAD(z + taps->offset_h[i] + taps->offset_w[j]), part);
         sum = select(sum, sum + part, is_inside(column, taps->shift[j], d.pitch));
     }
 #endif
@@ -268,8 +269,8 @@ static inline __attribute__((always_inline)) void add_products(const struct Taps
         const LANES inside = is_inside(column, taps->shift[j], pitch) && valid;
 #pragma unroll
         for (int i = 0; i < TAPS_H; ++i)
-            sum[i][j] =
-                select(sum[i][j], fma(gradient, VLOAD(z + taps->at_h[i] + taps->at_w[j] + f), sum[i][j]), inside);
+            sum[i][j] = select(sum[i][j],
+                               fma(gradient, VLOAD(z + taps->offset_h[i] + taps->offset_w[j] + f), sum[i][j]), inside);
     }
 }
 
@@ -278,8 +279,8 @@ static inline __attribute__((always_inline)) void add_products(const struct Taps
 // partials[chunk][c][i][j]
 NOINLINE void conv2d_depthwise_backward_weights_part(const size_t id0, const size_t id1, const struct Depthwise args,
                                                      __local REAL* restrict block, __global const REAL* restrict x,
-                                                     const long x_offset, __global const REAL* restrict dout,
-                                                     const long dout_offset, __global REAL* restrict partials,
+                                                     const long x_offset, __global const REAL* restrict g,
+                                                     const long g_offset, __global REAL* restrict partials,
                                                      const long partials_offset) {
     const struct Depthwise d = args;
     const struct Band shape = {d.height, d.width, d.stride_h, d.stride_w, d.pad_top, 0, d.pitch, d.phase_size};
@@ -305,13 +306,13 @@ NOINLINE void conv2d_depthwise_backward_weights_part(const size_t id0, const siz
                     copy_band(&shape, x + x_offset + plane * d.height * d.width, left * d.height * d.width, first,
                               count + d.halo_rows, block + d.margin + n * d.copy_size);
                     if (d.staged >= 0)
-                        copy_band(&gradient_shape, dout + dout_offset + plane * d.rows * d.columns,
-                                  left * d.rows * d.columns, first, count, block + d.staged + n * d.staged_size);
+                        copy_band(&gradient_shape, g + g_offset + plane * d.rows * d.columns, left * d.rows * d.columns,
+                                  first, count, block + d.staged + n * d.staged_size);
                 }
                 for (int n = 0; n < plane_count; ++n) {
                     const long gradient_at = ((plane0 + n) * d.rows + first) * d.columns,
                                readable = (d.planes - plane0 - n) * d.rows * d.columns - first * d.columns;
-                    __global const REAL* gradients = dout + dout_offset + gradient_at;
+                    __global const REAL* gradients = g + g_offset + gradient_at;
                     __local const REAL* z = block + d.margin + n * d.copy_size;
                     __local REAL* tap_sums = sums + n * (TAPS_H * TAPS_W * VW);
                     VEC sum[TAPS_H][TAPS_W];
@@ -337,9 +338,9 @@ NOINLINE void conv2d_depthwise_backward_weights_part(const size_t id0, const siz
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_depthwise_backward_weights(
     const struct Depthwise args, __local REAL* restrict block, __global const REAL* restrict x, const long x_offset,
-    __global const REAL* restrict dout, const long dout_offset, __global REAL* restrict partials,
+    __global const REAL* restrict g, const long g_offset, __global REAL* restrict partials,
     const long partials_offset) {
-    conv2d_depthwise_backward_weights_part(get_global_id(0), get_global_id(1), args, block, x, x_offset, dout,
-                                           dout_offset, partials, partials_offset);
+    conv2d_depthwise_backward_weights_part(get_global_id(0), get_global_id(1), args, block, x, x_offset, g, g_offset,
+                                           partials, partials_offset);
 }
 #endif

@@ -2,11 +2,11 @@
 //
 //   GATHER:   point[n, c, p, q] = bias[c] + sum over i, j of  weight[c, i, j] * grid[n, c, h, w]
 //   SCATTER:  grid[n, c, h, w] = sum of  weight[c, i, j] * point[n, c, p, q]
-//   WEIGHTS:  dweight[c, i, j] = sum over n, p, q of  point[n, c, p, q] * grid[n, c, h, w]
+//   WEIGHTS:  weight_gradient[c, i, j] = sum over n, p, q of  point[n, c, p, q] * grid[n, c, h, w]
 //   h = p * stride_h + i * dilation_h - first_h, w = q * stride_w + j * dilation_w - first_w
 //
-// with zeros outside of the grid. forward gathers; backward_input without strides gathers from the gradient with
-// flipped filters, and with strides it scatters: the grid is the result.
+// with zeros outside of the grid. forward gathers; backward_input without strides gathers from g, the gradient of the
+// result, with flipped filters, and with strides it scatters: the grid is the result.
 //
 // Rows of small planes do not fill vectors, and strides leave gaps. Therefore the planes of VW channels are transposed
 // (channels_last.clh), and a band of the grid is in local memory as [row][column][VW], with margins that are zero
@@ -246,9 +246,9 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_depthwise_ga
 // bands. global size (ceil(units / each))
 NOINLINE void conv2d_depthwise_scatter_part(const size_t id0, const struct ChannelsLast args,
                                             __local REAL* restrict block, __local int* restrict tables,
-                                            __global const REAL* restrict dout, const long dout_offset,
+                                            __global const REAL* restrict g, const long g_offset,
                                             __global const REAL* restrict weight, const long weight_offset,
-                                            __global REAL* restrict dx, const long dx_offset) {
+                                            __global REAL* restrict x_gradient, const long x_gradient_offset) {
     const struct ChannelsLast d = args;
     const int margin = (TAPS_H - 1) * d.dilation_h;
     make_tables(&d, d.band, min(d.rows, (d.band + margin - 1) / d.stride_h + 1), tables);
@@ -259,8 +259,8 @@ NOINLINE void conv2d_depthwise_scatter_part(const size_t id0, const struct Chann
         if (c != last)
             load_filters(&d, weight + weight_offset, c, valid, block + d.filter_offset, tables + d.filter_table);
         last = c;
-        __global const REAL* from = dout + dout_offset + ((long)n * d.channels + c) * plane;
-        __global REAL* to = dx + dx_offset + ((long)n * d.channels + c) * d.height * d.width;
+        __global const REAL* from = g + g_offset + ((long)n * d.channels + c) * plane;
+        __global REAL* to = x_gradient + x_gradient_offset + ((long)n * d.channels + c) * d.height * d.width;
         for (int h = 0; h < d.height; h += d.band) {
             const int first = min(h, d.height - d.band);
             clear(block, d.grid_rows * d.pitch);
@@ -288,17 +288,17 @@ NOINLINE void conv2d_depthwise_scatter_part(const size_t id0, const struct Chann
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_depthwise_scatter(
     const struct ChannelsLast args, __local REAL* restrict block, __local int* restrict tables,
-    __global const REAL* restrict dout, const long dout_offset, __global const REAL* restrict weight,
-    const long weight_offset, __global REAL* restrict dx, const long dx_offset) {
-    conv2d_depthwise_scatter_part(get_global_id(0), args, block, tables, dout, dout_offset, weight, weight_offset, dx,
-                                  dx_offset);
+    __global const REAL* restrict g, const long g_offset, __global const REAL* restrict weight,
+    const long weight_offset, __global REAL* restrict x_gradient, const long x_gradient_offset) {
+    conv2d_depthwise_scatter_part(get_global_id(0), args, block, tables, g, g_offset, weight, weight_offset, x_gradient,
+                                  x_gradient_offset);
 }
 #else
 // global size (vectors of channels, ceil(images / each)); partials[chunk][c][i][j]
 NOINLINE void conv2d_depthwise_correlate_part(const size_t id0, const size_t id1, const struct ChannelsLast args,
                                               __local REAL* restrict block, __local int* restrict tables,
                                               __global const REAL* restrict x, const long x_offset,
-                                              __global const REAL* restrict dout, const long dout_offset,
+                                              __global const REAL* restrict g, const long g_offset,
                                               __global REAL* restrict partials, const long partials_offset) {
     const struct ChannelsLast d = args;
     make_tables(&d, d.grid_rows, d.band, tables);
@@ -308,7 +308,7 @@ NOINLINE void conv2d_depthwise_correlate_part(const size_t id0, const size_t id1
     const int c = id0 * VW, valid = min(VW, d.channels - c), end_image = min(d.images, (int)(id1 + 1) * d.each);
     for (int n = id1 * d.each; n < end_image; ++n) {
         __global const REAL* from = x + x_offset + ((long)n * d.channels + c) * d.height * d.width;
-        __global const REAL* points = dout + dout_offset + ((long)n * d.channels + c) * plane;
+        __global const REAL* points = g + g_offset + ((long)n * d.channels + c) * plane;
         for (int p = 0; p < d.rows; p += d.band) {
             const int first = min(p, d.rows - d.band), count = d.band * d.columns;
             load_band(&d, from, first, valid, block, tables);
@@ -330,9 +330,9 @@ NOINLINE void conv2d_depthwise_correlate_part(const size_t id0, const size_t id1
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_depthwise_correlate(
     const struct ChannelsLast args, __local REAL* restrict block, __local int* restrict tables,
-    __global const REAL* restrict x, const long x_offset, __global const REAL* restrict dout, const long dout_offset,
+    __global const REAL* restrict x, const long x_offset, __global const REAL* restrict g, const long g_offset,
     __global REAL* restrict partials, const long partials_offset) {
-    conv2d_depthwise_correlate_part(get_global_id(0), get_global_id(1), args, block, tables, x, x_offset, dout,
-                                    dout_offset, partials, partials_offset);
+    conv2d_depthwise_correlate_part(get_global_id(0), get_global_id(1), args, block, tables, x, x_offset, g, g_offset,
+                                    partials, partials_offset);
 }
 #endif

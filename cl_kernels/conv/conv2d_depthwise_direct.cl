@@ -1,15 +1,15 @@
 // Depthwise convolution (one filter per channel). simt style.
 //
-//   forward            out[n, c, p, q]  = epilogue(bias[c] + sum over i, j of weight[c, i, j] * x[n, c, h, w])
-//   backward_input     dx[n, c, h, w]   = sum over i, j of weight[c, i, j] * dout[n, c, p, q]
-//   backward_weights   dweight[c, i, j] = sum over n, p, q of dout[n, c, p, q] * x[n, c, h, w]
+//   forward            out[n, c, p, q] = epilogue(bias[c] + sum over i, j of weight[c, i, j] * x[n, c, h, w])
+//   backward_input     x_gradient[n, c, h, w] = sum over i, j of weight[c, i, j] * g[n, c, p, q]
+//   backward_weights   weight_gradient[c, i, j] = sum over n, p, q of g[n, c, p, q] * x[n, c, h, w]
 //   h = p * STRIDE_H + first_h + i * DILATION_H, w = q * STRIDE_W + first_w + j * DILATION_W
 //
-// with zeros outside of x, and the epilogue of epilogue.clh without a bias. Neighbouring work-items compute
-// neighbouring elements. In forward, a work-item computes ROWS_PER_ITEM vertically adjacent elements, and uses each
-// element of x that it reads for all of them.
+// with zeros outside of x, g the gradient of out, and the epilogue of epilogue.clh without a bias. Neighbouring
+// work-items compute neighbouring elements. In forward, a work-item computes ROWS_PER_ITEM vertically adjacent
+// elements, and uses each element of x that it reads for all of them.
 //
-//   STAGE                    STAGE_FORWARD: also backward_input with strides of 1, as forward of dout with flipped
+//   STAGE                    STAGE_FORWARD: also backward_input with strides of 1, as forward of g with flipped
 //                            filters; STAGE_BACKWARD_INPUT; STAGE_BACKWARD_WEIGHTS
 //   TAPS_H, TAPS_W           size of the filter
 //   STRIDE_H, STRIDE_W, DILATION_H, DILATION_W  stride and dilation
@@ -74,14 +74,14 @@ __kernel void conv2d_depthwise_direct(const struct Depthwise d, __global const R
 }
 #elif STAGE == STAGE_BACKWARD_INPUT
 // global size images * channels * height * width, rounded up to the local size
-__kernel void conv2d_depthwise_direct_backward_input(const struct Depthwise d, __global const REAL* restrict dout,
-                                                     const long dout_offset, __global const REAL* restrict weight,
-                                                     const long weight_offset, __global REAL* restrict dx,
-                                                     const long dx_offset) {
+__kernel void conv2d_depthwise_direct_backward_input(const struct Depthwise d, __global const REAL* restrict g,
+                                                     const long g_offset, __global const REAL* restrict weight,
+                                                     const long weight_offset, __global REAL* restrict x_gradient,
+                                                     const long x_gradient_offset) {
     const int id = get_global_id(0), strip = id / d.width, plane = strip / d.height;
     if (plane >= d.images * d.channels) return;
     const int c = plane - plane / d.channels * d.channels, w = id - strip * d.width, h = strip - plane * d.height;
-    __global const REAL* from = dout + dout_offset + (long)plane * d.rows * d.columns;
+    __global const REAL* from = g + g_offset + (long)plane * d.rows * d.columns;
     __global const REAL* filter = weight + weight_offset + c * (TAPS_H * TAPS_W);
     REAL sum = 0;
 #pragma unroll
@@ -95,13 +95,13 @@ __kernel void conv2d_depthwise_direct_backward_input(const struct Depthwise d, _
                 sum = fma(from[p * d.columns + q], filter[i * TAPS_W + j], sum);
         }
     }
-    dx[dx_offset + id] = sum;
+    x_gradient[x_gradient_offset + id] = sum;
 }
 #else
 // partials[chunk][c][i][j] of `each` images. global size (GROUP * channels, ceil(images / each))
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void conv2d_depthwise_direct_backward_weights(
-    const struct Depthwise d, __global const REAL* restrict x, const long x_offset, __global const REAL* restrict dout,
-    const long dout_offset, __global REAL* restrict partials, const long partials_offset) {
+    const struct Depthwise d, __global const REAL* restrict x, const long x_offset, __global const REAL* restrict g,
+    const long g_offset, __global REAL* restrict partials, const long partials_offset) {
     __local REAL shared[GROUP];
     const int item = get_local_id(0), c = get_group_id(0), plane = d.rows * d.columns;
     const int n_first = get_group_id(1) * d.each, n_end = min(d.images, n_first + d.each);
@@ -112,7 +112,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void conv2d_depthwis
     for (int t = 0; t < TAPS_H * TAPS_W; ++t) sum[t] = 0;
     while (n < n_end) {
         const long at = (long)n * d.channels + c;
-        const REAL gradient = dout[dout_offset + at * plane + p * d.columns + q];
+        const REAL gradient = g[g_offset + at * plane + p * d.columns + q];
         __global const REAL* from = x + x_offset + at * d.height * d.width;
         const int h_first = p * STRIDE_H + d.first_h, w_first = q * STRIDE_W + d.first_w;
 #pragma unroll

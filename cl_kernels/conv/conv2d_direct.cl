@@ -2,14 +2,14 @@
 // the others.
 //
 //   forward            out[n, o, p, q] = bias[o] + sum over c, r, s of x[n, c', h, w] * weight[o, c, r, s]
-//   backward_input     dx[n, c', h, w] = sum over o, r, s of dout[n, o, p, q] * weight[o, c, r, s]
-//   backward_weights   dweight[o, c, r, s] = sum over n, p, q of dout[n, o, p, q] * x[n, c', h, w]
+//   backward_input     x_gradient[n, c', h, w] = sum over o, r, s of g[n, o, p, q] * weight[o, c, r, s]
+//   backward_weights   weight_gradient[o, c, r, s] = sum over n, p, q of g[n, o, p, q] * x[n, c', h, w]
 //   h = p * stride_h + r * dilation_h - padding_h, w = q * stride_w + s * dilation_w - padding_w
 //
-// n in [0, images), o in [0, filters), c in [0, group_channels), c' = c + group(o) * group_channels, (r, s) in the
-// filter, (p, q) in the output, (h, w) in the input. One work-item computes one element of the result; `count` is their
-// number and the global size is that rounded up to the local size. Without has_bias, `bias` may be any buffer and is
-// not read.
+// with g the gradient of out, n in [0, images), o in [0, filters), c in [0, group_channels), c' = c + group(o) *
+// group_channels, (r, s) in the filter, (p, q) in the output, (h, w) in the input. One work-item computes one element
+// of the result; `count` is their number and the global size is that rounded up to the local size. Without has_bias,
+// `bias` may be any buffer and is not read.
 //
 //   REAL, REAL_IS_DOUBLE   type of the arithmetic (math.clh)
 //   STORED, OUTPUT         types of operands and result in memory (storage.clh)
@@ -60,13 +60,13 @@ __kernel void conv2d_direct_forward(const struct Conv2d d, const long count, __g
     *result = ROUNDED(sum);
 }
 
-__kernel void conv2d_direct_backward_input(const struct Conv2d d, const long count,
-                                           __global const STORED* restrict dout, const long dout_offset,
-                                           __global const STORED* restrict weight, const long weight_offset,
-                                           __global OUTPUT* restrict dx, const long dx_offset) {
+__kernel void conv2d_direct_backward_input(const struct Conv2d d, const long count, __global const STORED* restrict g,
+                                           const long g_offset, __global const STORED* restrict weight,
+                                           const long weight_offset, __global OUTPUT* restrict x_gradient,
+                                           const long x_gradient_offset) {
     long rest = get_global_id(0);
     if (rest >= count) return;
-    __global OUTPUT* result = dx + dx_offset + rest;
+    __global OUTPUT* result = x_gradient + x_gradient_offset + rest;
     const long w = split(&rest, d.width);
     const long h = split(&rest, d.height);
     const long channel = split(&rest, d.channels);
@@ -77,7 +77,7 @@ __kernel void conv2d_direct_backward_input(const struct Conv2d d, const long cou
     REAL sum = 0;
     for (long i = 0; i < d.group_filters; ++i) {
         const long o = first_filter + i;
-        __global const STORED* plane = dout + dout_offset + (n * d.filters + o) * d.out_height * d.out_width;
+        __global const STORED* plane = g + g_offset + (n * d.filters + o) * d.out_height * d.out_width;
         __global const STORED* filter =
             weight + weight_offset + (o * d.group_channels + c) * d.filter_height * d.filter_width;
         for (long r = 0; r < d.filter_height; ++r) {
@@ -96,12 +96,12 @@ __kernel void conv2d_direct_backward_input(const struct Conv2d d, const long cou
 }
 
 __kernel void conv2d_direct_backward_weights(const struct Conv2d d, const long count, __global const STORED* restrict x,
-                                             const long x_offset, __global const STORED* restrict dout,
-                                             const long dout_offset, __global OUTPUT* restrict dweight,
-                                             const long dweight_offset) {
+                                             const long x_offset, __global const STORED* restrict g,
+                                             const long g_offset, __global OUTPUT* restrict weight_gradient,
+                                             const long weight_gradient_offset) {
     long rest = get_global_id(0);
     if (rest >= count) return;
-    __global OUTPUT* result = dweight + dweight_offset + rest;
+    __global OUTPUT* result = weight_gradient + weight_gradient_offset + rest;
     const long s = split(&rest, d.filter_width);
     const long r = split(&rest, d.filter_height);
     const long c = split(&rest, d.group_channels);
@@ -109,7 +109,7 @@ __kernel void conv2d_direct_backward_weights(const struct Conv2d d, const long c
     const long channel = o / d.group_filters * d.group_channels + c;
     REAL sum = 0;
     for (long n = 0; n < d.images; ++n) {
-        __global const STORED* from = dout + dout_offset + (n * d.filters + o) * d.out_height * d.out_width;
+        __global const STORED* from = g + g_offset + (n * d.filters + o) * d.out_height * d.out_width;
         __global const STORED* plane = x + x_offset + (n * d.channels + channel) * d.height * d.width;
         for (long p = 0; p < d.out_height; ++p) {
             const long h = p * d.stride_h + r * d.dilation_h - d.padding_h;

@@ -37,7 +37,7 @@
 #ifndef PARTIAL_SUMS
 #define PARTIAL_SUMS 0
 #endif
-#define ROUND_ON_STORE (OUTPUT_AS > 0 && !PARTIAL_SUMS)
+#define ROUND_ON_STORE (OUTPUT_AS != AS_REAL && !PARTIAL_SUMS)
 #if PARTIAL_SUMS
 #define SUM_TYPE REAL
 #else
@@ -48,11 +48,11 @@ struct Conv {
     long x_image, x_channel, x_count;        // strides between images and channels of x; number of elements
     long out_image, out_channel, out_first;  // the same of out; offset of position (0, 0)
     long a_group, a_row, a_channel,
-        a_first;            // strides between groups of weights, rows or panels, and c; offset of the first
-    long positions;         // columns: images * rows * columns
-    int channels, filters;  // input and output channels per group
-    int height, width;      // of x
-    int rows, columns;      // positions of an image
+        a_first;                // strides between groups of weights, rows or panels, and c; offset of the first
+    long positions;             // of the result: images * out_height * out_width
+    int channels, filters;      // input and output channels per group
+    int height, width;          // of x
+    int out_height, out_width;  // positions of an image
     int stride_h, stride_w, first_h, first_w, dilation_h, dilation_w, taps_h, taps_w;
     int a_h, a_w;
     int out_row_step, out_column_step;                     // strides between neighbouring positions of out
@@ -71,12 +71,12 @@ struct Piece {
 // Columns past the last position are set to zero, once for all blocks.
 NOINLINE int find_pieces(const struct Conv d, struct Piece* pieces, const long first, const int panels,
                          const int panel_size, __local REAL* block) {
-    const int plane = d.rows * d.columns, valid = (int)min((long)panels * COLUMNS, d.positions - first);
+    const int plane = d.out_height * d.out_width, valid = (int)min((long)panels * COLUMNS, d.positions - first);
     const int in_plane = (int)(first - first / plane * plane);
-    int n = (int)(first / plane), p = in_plane / d.columns, q = in_plane - p * d.columns, count = 0;
+    int n = (int)(first / plane), p = in_plane / d.out_width, q = in_plane - p * d.out_width, count = 0;
     for (int at = 0; at < valid;) {
         const int panel = at / COLUMNS, column = at - panel * COLUMNS;
-        const int run = min(min(d.columns - q, valid - at), min(COLUMNS - column, VW));
+        const int run = min(min(d.out_width - q, valid - at), min(COLUMNS - column, VW));
         const int h = p * d.stride_h + d.first_h, w = q * d.stride_w + d.first_w;
         pieces[count].first = n * d.x_image + (long)h * d.width + w;
         pieces[count].to = panel * panel_size + column;
@@ -85,9 +85,9 @@ NOINLINE int find_pieces(const struct Conv d, struct Piece* pieces, const long f
         ++count;
         at += run;
         q += run;
-        if (q == d.columns) {
+        if (q == d.out_width) {
             q = 0;
-            if (++p == d.rows) p = 0, ++n;
+            if (++p == d.out_height) p = 0, ++n;
         }
     }
     if (valid < panels * COLUMNS) {
@@ -97,23 +97,24 @@ NOINLINE int find_pieces(const struct Conv d, struct Piece* pieces, const long f
     return count;
 }
 
-// copy_windows for windows of single elements: row k is channel k_first + k of x.
+// copy_windows for windows of single elements: step k is channel k_first + k of x.
 static inline void copy_channels(const struct Conv d, __global const STORED* x, const long x_end, __local REAL* to,
                                  const struct Piece* pieces, const int count, const int k_first, const int steps) {
     for (int k = 0; k < steps; ++k) {
         const long from = (k_first + k) * d.x_channel;
-        __local REAL* row = to + k * COLUMNS;
+        __local REAL* windows = to + k * COLUMNS;
         if (pieces[count - 1].first + from + VW <= x_end)  // the last piece has the largest offset
-            for (int r = 0; r < count; ++r) {
-                VSTORE(STORED_VLOAD(x + pieces[r].first + from), row + pieces[r].to);
-                PREFETCH(x + pieces[r].first + from + 3 * d.x_channel);  // the following rows are in other pages
+            for (int piece = 0; piece < count; ++piece) {
+                VSTORE(STORED_VLOAD(x + pieces[piece].first + from), windows + pieces[piece].to);
+                PREFETCH(x + pieces[piece].first + from + 3 * d.x_channel);  // the following rows are in other pages
             }
         else
-            for (int r = 0; r < count; ++r) {
+            for (int piece = 0; piece < count; ++piece) {
                 REAL values[VW];
                 for (int e = 0; e < VW; ++e)
-                    values[e] = pieces[r].first + from + e < x_end ? LOADED(x[pieces[r].first + from + e]) : (REAL)0;
-                VSTORE(VLOAD(values), row + pieces[r].to);
+                    values[e] =
+                        pieces[piece].first + from + e < x_end ? LOADED(x[pieces[piece].first + from + e]) : (REAL)0;
+                VSTORE(VLOAD(values), windows + pieces[piece].to);
             }
     }
 }
@@ -155,14 +156,14 @@ NOINLINE void copy_windows(const struct Conv d, __global const STORED* x, const 
     for (int k = 0; k < steps; ++k, to += COLUMNS) {
         const int h = i * d.dilation_h, w = j * d.dilation_w;
         const long from = c * d.x_channel + (long)h * d.width + w;
-        for (int r = 0; r < count; ++r) {
+        for (int piece = 0; piece < count; ++piece) {
             VEC value = (VEC)(0);
-            const int row = pieces[r].h + h;
-            if (row >= 0 && row < d.height) {
-                const long at = pieces[r].first + from;
-                value = load_row(d, x + at, at, x_end, pieces[r].w + w);
+            const int x_row = pieces[piece].h + h;
+            if (x_row >= 0 && x_row < d.height) {
+                const long at = pieces[piece].first + from;
+                value = load_row(d, x + at, at, x_end, pieces[piece].w + w);
             }
-            VSTORE(value, to + pieces[r].to);
+            VSTORE(value, to + pieces[piece].to);
         }
         if (++j == d.taps_w) {
             j = 0;
@@ -171,7 +172,7 @@ NOINLINE void copy_windows(const struct Conv d, __global const STORED* x, const 
     }
 }
 
-#if OUTPUT_AS > 0
+#if OUTPUT_AS != AS_REAL
 // Epilogue of a channel, applied when the sums are rounded.
 #ifdef EPILOGUE
 #define EPILOGUE_PARAMETER , const struct Epilogue epilogue
@@ -193,7 +194,7 @@ static inline VEC apply_epilogue_vector(const VEC value, const long channel, con
 #define EPILOGUE_ARGUMENT
 #endif
 
-#if OUTPUT_AS > 0
+#if OUTPUT_AS != AS_REAL
 // out[at + e] = from[e] after epilogue and rounding, for `count` contiguous elements of a channel.
 #if PARTIAL_SUMS
 static inline void round_run(__global const REAL* from, __global OUTPUT* out, const int channel, const long at,
@@ -218,14 +219,14 @@ NOINLINE void store_tile(const struct Conv* d, const REAL* tile, __global OUTPUT
 NOINLINE void store_tile(const struct Conv* d, const REAL* tile, __global SUM_TYPE* out, const int panel,
                          const int height, const int add) {
 #endif
-    const int plane = d->rows * d->columns;
+    const int plane = d->out_height * d->out_width;
     const long first = (long)panel * COLUMNS;
     const int valid = (int)min((long)COLUMNS, d->positions - first);
-    const bool flat = d->out_row_step == d->columns * d->out_column_step;
+    const bool flat = d->out_row_step == d->out_width * d->out_column_step;
     int n = (int)(first / plane), f = (int)(first - (long)n * plane);
     for (int at = 0; at < valid;) {
-        const int p = f / d->columns, q = f - p * d->columns;
-        const int run = min((flat ? plane - f : d->columns - q), valid - at);
+        const int p = f / d->out_width, q = f - p * d->out_width;
+        const int run = min((flat ? plane - f : d->out_width - q), valid - at);
         long to = n * d->out_image + (long)p * d->out_row_step + (long)q * d->out_column_step;
 #if ROUND_ON_STORE
         to += first_element;
@@ -390,17 +391,17 @@ NOINLINE void multiply(const struct Conv* d, const Left a, __local const REAL* r
 #define ROUNDED_ARGUMENTS
 #endif
 
-// The weights of the rows of panel r, from step k_first on. Past the last row, that row is multiplied again and not
+// The weights of the rows of a panel, from step k_first on. Past the last row, that row is multiplied again and not
 // stored.
-static inline Left left_operand(const struct Conv* d, __global const REAL* a, const int r, const int height,
+static inline Left left_operand(const struct Conv* d, __global const REAL* a, const int row_panel, const int height,
                                 const int k_first) {
 #if A_FORM == A_PANELS
-    return a + r * d->a_row + (long)k_first * ROWS;
+    return a + row_panel * d->a_row + (long)k_first * ROWS;
 #else
     Left left;
 #pragma unroll
     for (int i = 0; i < ROWS; ++i)
-        left.row[i] = a + (r * ROWS + min(i, height - 1)) * d->a_row +
+        left.row[i] = a + (row_panel * ROWS + min(i, height - 1)) * d->a_row +
                       (A_FORM == A_STRIDED ? k_first / (d->taps_h * d->taps_w) * d->a_channel : k_first);
     return left;
 #endif
@@ -420,16 +421,16 @@ static inline Left left_operand(const struct Conv* d, __global const REAL* a, co
 static inline void finish_sums(const struct Conv* d, __global SUM_TYPE* out, const long out_group,
                                const int first_channel, const int first_row, const int end_row, const long first,
                                const long end FINISH_PARAMETERS) {
-    const int plane = d->rows * d->columns;
+    const int plane = d->out_height * d->out_width;
     for (long at = first, run; at < end; at += run) {
         const long image = at / plane, column = at - image * plane;
         run = min(plane - column, end - at);
-        for (int r = first_row; r < end_row; ++r) {
-            const long to = out_group + image * d->out_image + r * d->out_channel + column;
+        for (int row = first_row; row < end_row; ++row) {
+            const long to = out_group + image * d->out_image + row * d->out_channel + column;
 #if PARTIAL_SUMS
-            round_run(out + to, rounded, first_channel + r, to, (int)run EPILOGUE_ARGUMENT);
+            round_run(out + to, rounded, first_channel + row, to, (int)run EPILOGUE_ARGUMENT);
 #else
-            epilogue_stored(epilogue, out, first_channel + r, to, run);
+            epilogue_stored(epilogue, out, first_channel + row, to, run);
 #endif
         }
     }
@@ -445,7 +446,8 @@ NOINLINE void conv2d_gemm_part(const size_t id0, const size_t id1, const size_t 
     struct Piece pieces[PANELS * COLUMNS];
     const int group = id2;
     const int first_panel = id0 * d.panels_each, end_panel = min(first_panel + d.panels_each, d.panels);
-    const int first_row = id1 * d.row_panels_each, end_row = min(first_row + d.row_panels_each, d.row_panels);
+    const int first_row_panel = id1 * d.row_panels_each,
+              end_row_panel = min(first_row_panel + d.row_panels_each, d.row_panels);
     const int taps = d.taps_h * d.taps_w, inner = d.channels * taps;
     x += x_offset + (long)group * d.channels * d.x_channel;
     const long x_end = d.x_count - (long)group * d.channels * d.x_channel;
@@ -455,20 +457,20 @@ NOINLINE void conv2d_gemm_part(const size_t id0, const size_t id1, const size_t 
 #ifdef EPILOGUE
     const struct Epilogue epilogue = EPILOGUE_OF_PARAMETERS;
 #endif
-    const int plane = d.rows * d.columns;
-    const bool flat = d.out_column_step == 1 && d.out_row_step == d.columns;
+    const int plane = d.out_height * d.out_width;
+    const bool flat = d.out_column_step == 1 && d.out_row_step == d.out_width;
     const int panel_size = d.k_block * COLUMNS + VW;
     // True if windows are single elements (1 x 1, no stride or padding).
     const bool pointwise =
-        d.height == 1 && d.rows == 1 && d.columns == d.width && d.stride_w == 1 && d.first_w == 0 && taps == 1;
+        d.height == 1 && d.out_height == 1 && d.out_width == d.width && d.stride_w == 1 && d.first_w == 0 && taps == 1;
     const int count = find_pieces(d, pieces, (long)first_panel * COLUMNS, end_panel - first_panel, panel_size, block);
     // At least once: an empty sum is the bias, or 0.
     for (int k_first = 0; k_first == 0 || k_first < inner; k_first += d.k_block) {
         const int steps = min(d.k_block, inner - k_first);
         copy_windows(d, x, x_end, block, pieces, count, pointwise, k_first, steps);
-        for (int r = first_row; r < end_row; ++r) {
-            const int height = min(ROWS, d.filters - r * ROWS);
-            const Left left = left_operand(&d, a, r, height, k_first);
+        for (int row_panel = first_row_panel; row_panel < end_row_panel; ++row_panel) {
+            const int height = min(ROWS, d.filters - row_panel * ROWS);
+            const Left left = left_operand(&d, a, row_panel, height, k_first);
             for (int panel = first_panel; panel < end_panel; ++panel) {
                 const long column = (long)panel * COLUMNS, image = column / plane;
                 const struct Tile tile = {panel,
@@ -479,13 +481,13 @@ NOINLINE void conv2d_gemm_part(const size_t id0, const size_t id1, const size_t 
                                           flat && height == ROWS && column - image * plane + COLUMNS <= plane,
                                           d.positions - column <= VW};
                 multiply(&d, left, block + (panel - first_panel) * panel_size, steps, tile, out,
-                         out_group + (long)r * ROWS * d.out_channel, group * d.filters + r * ROWS,
-                         bias + bias_offset + group * d.filters + r * ROWS EPILOGUE_ARGUMENT);
+                         out_group + (long)row_panel * ROWS * d.out_channel, group * d.filters + row_panel * ROWS,
+                         bias + bias_offset + group * d.filters + row_panel * ROWS EPILOGUE_ARGUMENT);
             }
         }
     }
 #if PARTIAL_SUMS || (defined(EPILOGUE) && !ROUND_ON_STORE)
-    finish_sums(&d, out, out_group, group * d.filters, first_row * ROWS, min(d.filters, end_row * ROWS),
+    finish_sums(&d, out, out_group, group * d.filters, first_row_panel * ROWS, min(d.filters, end_row_panel * ROWS),
                 (long)first_panel * COLUMNS, min(d.positions, (long)end_panel * COLUMNS) FINISH_ARGUMENTS);
 #endif
 }

@@ -1,18 +1,18 @@
 // Gradient of a convolution's weights as a matrix product. simd style.
 //
-//   dweight[o][c, i, j] = sum over n, p, q of  x[n, c, h, w] * dout[n, o, p, q]
+//   weight_gradient[o][c, i, j] = sum over n, p, q of  x[n, c, h, w] * g[n, o, p, q]
 //   h = p * stride_h + i * dilation_h - pad_top, w = q * stride_w + j * dilation_w - pad_left
 //
-// with zeros outside of x. In the product, rows are the input channels c of one tap (i, j), columns the output channels
-// o of a group, and the inner index k is (n, p, q), restricted to the positions at which the tap is inside x. x is read
-// in place, one element at a time, so that its strides do not matter; a work-group copies dout transposed, COLUMNS
-// output channels contiguous, into local memory, one block of k after the other. Its sums stay in local memory until
-// all its blocks are done. Blocks of k are distributed over chunks, each of which writes a partial result; sum_partials
-// (partial_sums.cl) adds them in order. For 1 x 1 filters x and dout may be swapped.
+// with zeros outside of x, and g the gradient of the result. In the product, rows are the input channels c of one tap
+// (i, j), columns the output channels o of a group, and the inner index k is (n, p, q), restricted to the positions at
+// which the tap is inside x. x is read in place, one element at a time, so that its strides do not matter; a work-group
+// copies g transposed, COLUMNS output channels contiguous, into local memory, one block of k after the other. Its sums
+// stay in local memory until all its blocks are done. Blocks of k are distributed over chunks, each of which writes a
+// partial result; sum_partials (partial_sums.cl) adds them in order. For 1 x 1 filters x and g may be swapped.
 //
 //   ROWS, COLUMNS  register tile, as in matmul_packed.cl
 //   REAL, VW       type of x and of the arithmetic, and vector width (vectors.clh)
-//   STORED         type of dout in memory (storage.clh)
+//   STORED         type of g in memory (storage.clh)
 //   OUTPUT         type of the result, or of the partial results (storage.clh)
 #define GROUP 1
 #include "noinline.clh"
@@ -25,20 +25,20 @@
 TRANSPOSITION(transpose_vectors, VEC, VW)
 
 struct Gradient {
-    long x_image, x_channel;        // strides between images and channels of x
-    long dout_image, dout_channel;  // the same of dout
-    long partial;                   // stride between partial results
-    int channels, filters;          // input and output channels per group
+    long x_image, x_channel;  // strides between images and channels of x
+    long g_image, g_channel;  // the same of g
+    long partial;             // stride between partial results
+    int channels, filters;    // input and output channels per group
     int taps_h, taps_w;
     int height, width;  // of x
-    int rows, columns;  // of dout
+    int rows, columns;  // of g
     int stride_h, stride_w, pad_top, pad_left, dilation_h, dilation_w;
     int images;
     int images_each, positions_each;  // of a block; several images only with all their positions
     int blocks, blocks_each;          // all, and per chunk
     int panels, panels_each, row_panels,
         row_panels_each;  // of COLUMNS output and ROWS input channels: all, and per work-group
-    int swapped;          // x and dout are swapped, and the result is to be transposed
+    int swapped;          // x and g are swapped, and the result is to be transposed
 };
 
 // The positions at which a tap is inside x: range of rows and columns, and the offset in x (possibly outside) of
@@ -180,8 +180,8 @@ NOINLINE void store_transposed(__local const REAL* sums, const int pitch, const 
 NOINLINE void conv2d_gemm_backward_weights_part(const size_t id0, const size_t id1, const size_t id2,
                                                 const struct Gradient d, __local REAL* restrict block,
                                                 __local REAL* restrict sums, __global const REAL* restrict x,
-                                                const long x_offset, __global const STORED* restrict dout,
-                                                const long dout_offset, __global OUTPUT* restrict partials,
+                                                const long x_offset, __global const STORED* restrict g,
+                                                const long g_offset, __global OUTPUT* restrict partials,
                                                 const long partials_offset) {
     const int group = id2, column_groups = (d.panels + d.panels_each - 1) / d.panels_each;
     const int row_group = (int)id0 / column_groups, column_group = (int)id0 - row_group * column_groups;
@@ -191,7 +191,7 @@ NOINLINE void conv2d_gemm_backward_weights_part(const size_t id0, const size_t i
     const int blocks_of_image = (flat + d.positions_each - 1) / d.positions_each;
     const int first_block = id1 * d.blocks_each, end_block = min(d.blocks, first_block + d.blocks_each);
     x += x_offset + (long)group * d.channels * d.x_channel;
-    dout += dout_offset + ((long)group * d.filters + first_panel * COLUMNS) * d.dout_channel;
+    g += g_offset + ((long)group * d.filters + first_panel * COLUMNS) * d.g_channel;
     for (int b = first_block; b < end_block; ++b) {
         const int n_first = d.images_each > 1 ? b * d.images_each : b / blocks_of_image;
         const int n_end = min(d.images, n_first + d.images_each);
@@ -201,8 +201,8 @@ NOINLINE void conv2d_gemm_backward_weights_part(const size_t id0, const size_t i
             __local REAL* to = block + panel * panel_size;
             const int valid = d.filters - (first_panel + panel) * COLUMNS;
             for (int n = n_first; n < n_end; ++n, to += f_count * COLUMNS)
-                copy_transposed(dout + n * d.dout_image + panel * COLUMNS * d.dout_channel + f_first, d.dout_channel,
-                                valid, to, f_count);
+                copy_transposed(g + n * d.g_image + panel * COLUMNS * d.g_channel + f_first, d.g_channel, valid, to,
+                                f_count);
         }
         for (int t = 0; t < taps; ++t) {
             const struct Tap tap = tap_of(&d, t / d.taps_w, t - t / d.taps_w * d.taps_w);
@@ -232,8 +232,8 @@ NOINLINE void conv2d_gemm_backward_weights_part(const size_t id0, const size_t i
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_gemm_backward_weights(
     const struct Gradient d, __local REAL* restrict block, __local REAL* restrict sums, __global const REAL* restrict x,
-    const long x_offset, __global const STORED* restrict dout, const long dout_offset,
-    __global OUTPUT* restrict partials, const long partials_offset) {
+    const long x_offset, __global const STORED* restrict g, const long g_offset, __global OUTPUT* restrict partials,
+    const long partials_offset) {
     conv2d_gemm_backward_weights_part(get_global_id(0), get_global_id(1), get_global_id(2), d, block, sums, x, x_offset,
-                                      dout, dout_offset, partials, partials_offset);
+                                      g, g_offset, partials, partials_offset);
 }

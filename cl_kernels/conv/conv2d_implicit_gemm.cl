@@ -9,9 +9,10 @@
 // backward_input x is the gradient of the output, the weights are flipped first, and a stride gives one launch per
 // phase of positions. backward_weights is the product
 //
-//   dweight[o, (c, i, j)] = sum over positions (n, p, q) of  dout[n, o, p, q] * x[n, c, ...]
+//   weight_gradient[o, (c, i, j)] = sum over positions (n, p, q) of  g[n, o, p, q] * x[n, c, ...]
 //
-// split along the positions (split-K); another kernel adds the partial results. k of the others may be split as well.
+// with g the gradient of the output, split along the positions (split-K); another kernel adds the partial results. k of
+// the others may be split as well.
 //
 //   STAGE     STAGE_PRODUCT: forward and backward_input; STAGE_BACKWARD_WEIGHTS; STAGE_FLIP: flipped weights;
 //             STAGE_REDUCE: sums of partial results
@@ -267,18 +268,17 @@ INLINE void find_streams(const struct Conv d, const int first, int* stream_h, in
 }
 
 // Loads a slice of both operands, and advances to the next positions. `height` filters and `width` streams exist.
-INLINE void fetch_positions(STORED* dout_registers, STORED* x_registers, struct Positions* positions,
-                            const struct Conv d, __global const STORED* x, __global const STORED* dout,
-                            const int* stream_h, const int* stream_w, const long* stream, const int height,
-                            const int width) {
+INLINE void fetch_positions(STORED* g_registers, STORED* x_registers, struct Positions* positions, const struct Conv d,
+                            __global const STORED* x, __global const STORED* g, const int* stream_h,
+                            const int* stream_w, const long* stream, const int height, const int width) {
 #pragma unroll
     for (int step = 0; step < SLICE / 8; ++step) {
         const bool in_range = positions->position < positions->end;
-        __global const STORED* from = dout + positions->n * d.out_image + positions->p * d.columns + positions->q;
+        __global const STORED* from = g + positions->n * d.out_image + positions->p * d.columns + positions->q;
 #pragma unroll
         for (int e = 0; e < FILTER_REGISTERS; ++e) {
             const int r = positions->in_tile + e * (ITEMS / 8);
-            dout_registers[step * FILTER_REGISTERS + e] = in_range && r < height ? from[r * d.out_channel] : (STORED)0;
+            g_registers[step * FILTER_REGISTERS + e] = in_range && r < height ? from[r * d.out_channel] : (STORED)0;
         }
         const int h_at = positions->p * d.stride_h, w_at = positions->q * d.stride_w;
         const long at = positions->n * d.x_image + h_at * d.width + w_at;
@@ -322,14 +322,14 @@ INLINE void store_sums(REAL4 (*sum)[COLUMN_STRIPS], const int height, const int 
 
 // global size ITEMS * row_tiles * column_tiles * groups * parts
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv2d_implicit_gemm_backward_weights(
-    const struct Conv d, __global const STORED* restrict x, const long x_offset, __global const STORED* restrict dout,
-    const long dout_offset, __global OUTPUT* restrict partials, const long partials_offset) {
+    const struct Conv d, __global const STORED* restrict x, const long x_offset, __global const STORED* restrict g,
+    const long g_offset, __global OUTPUT* restrict partials, const long partials_offset) {
     __local REAL4 left[2][SLICE * ROWS_PITCH], right[2][SLICE * COLUMNS_PITCH];
     const int streams = d.channels * d.taps_h * d.taps_w;
     const struct Tile tile = own_tile(d);
     const int height = min(TILE_ROWS, d.filters - tile.row), width = min(TILE_COLUMNS, streams - tile.column);
     x += x_offset + (long)tile.group * d.channels * d.x_channel;
-    dout += dout_offset + (long)(tile.group * d.filters + tile.row) * d.out_channel;
+    g += g_offset + (long)(tile.group * d.filters + tile.row) * d.out_channel;
 
     struct Positions positions = own_positions(d, tile.part);
     int stream_h[STREAM_REGISTERS], stream_w[STREAM_REGISTERS];
@@ -338,20 +338,19 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv2d_implicit
 
     REAL4 sum[4 * ROW_STRIPS][COLUMN_STRIPS];
     clear_sums(sum);
-    STORED dout_registers[ROW_REGISTERS], x_registers[COLUMN_REGISTERS];
+    STORED g_registers[ROW_REGISTERS], x_registers[COLUMN_REGISTERS];
     int steps = positions.end - tile.part * d.each;
-    fetch_positions(dout_registers, x_registers, &positions, d, x, dout, stream_h, stream_w, stream, height, width);
-    put_rows(dout_registers, left[0]);
+    fetch_positions(g_registers, x_registers, &positions, d, x, g, stream_h, stream_w, stream, height, width);
+    put_rows(g_registers, left[0]);
     put_columns(x_registers, right[0]);
     barrier(CLK_LOCAL_MEM_FENCE);
     for (int current = 0; steps > 0; current ^= 1) {
         steps -= SLICE;
         if (steps > 0)
-            fetch_positions(dout_registers, x_registers, &positions, d, x, dout, stream_h, stream_w, stream, height,
-                            width);
+            fetch_positions(g_registers, x_registers, &positions, d, x, g, stream_h, stream_w, stream, height, width);
         multiply_slices(sum, left[current], right[current]);
         if (steps > 0) {
-            put_rows(dout_registers, left[current ^ 1]);
+            put_rows(g_registers, left[current ^ 1]);
             put_columns(x_registers, right[current ^ 1]);
         }
         barrier(CLK_LOCAL_MEM_FENCE);

@@ -1,10 +1,11 @@
 // Gradient of a convolution's weights by register tiles, both kernel styles.
 //
-//   dweight[o, c, t] = sum over n and positions f of dout[n, o, f] * x[n, c, f + offset[t]]
+//   weight_gradient[o, c, t] = sum over n and positions f of g[n, o, f] * x[n, c, f + offset[t]]
 //
-// over copies of x and dout made by conv2d_tiled_pad.cl: rows of x have zero padding, rows of dout have the same pitch
-// with zeros after their end, so that both are processed at all positions f in [0, flat) without a branch
-// (conv2d_tiled.cl). A pair (c, t) is called a stream; stream j = c * taps + t of a filter is its element j.
+// over copies of x and of g, the gradient of the result, made by conv2d_tiled_pad.cl: rows of x have zero padding, rows
+// of g have the same pitch with zeros after their end, so that both are processed at all positions f in [0, flat)
+// without a branch (conv2d_tiled.cl). A pair (c, t) is called a stream; stream j = c * taps + t of a filter is its
+// element j.
 //
 // A work-group computes a tile of TILE_CHANNELS output channels times TILE_STREAMS streams, over `images_each` images
 // of one chunk; each chunk writes a partial result, and sum_partials (partial_sums.cl) adds them in order, so that
@@ -23,7 +24,7 @@
 
 struct Streams {
     long x_image, x_channel;           // strides between images and channels in the copy of x
-    long dout_image, dout_channel;     // the same in the copy of dout
+    long g_image, g_channel;           // the same in the copy of g
     long partial;                      // stride between partial results
     int channels, filters;             // input and output channels per group
     int filter_blocks, stream_blocks;  // per group
@@ -60,7 +61,7 @@ struct Tile {
     int first_filter, first_stream, chunk, group;
 };
 
-// Streams are consecutive, so that the chunk of dout stays in the cache.
+// Streams are consecutive, so that the chunk of g stays in the cache.
 static inline struct Tile own_tile(const struct Streams* d) {
     // Without %: clang turns a pair of / and % into a freeze instruction, which Oclgrind does not support.
     const long filter_row = get_group_id(0) / d->stream_blocks, group_row = filter_row / d->filter_blocks;
@@ -75,7 +76,7 @@ static inline struct Tile own_tile(const struct Streams* d) {
 // Computes the sums of a tile over the positions of a work-item. Past the last stream or output channel, that one is
 // computed again and not stored.
 INLINE void sum_products(const struct Streams* d, const struct Tile tile, Offsets offset, __global const REAL* x,
-                         __global const REAL* dout, VEC (*sum)[TILE_STREAMS]) {
+                         __global const REAL* g, VEC (*sum)[TILE_STREAMS]) {
     long stream[TILE_STREAMS];
 #pragma unroll
     for (int j = 0; j < TILE_STREAMS; ++j) {
@@ -86,15 +87,15 @@ INLINE void sum_products(const struct Streams* d, const struct Tile tile, Offset
     long row[TILE_CHANNELS];
 #pragma unroll
     for (int i = 0; i < TILE_CHANNELS; ++i)
-        row[i] = (tile.group * d->filters + min(tile.first_filter + i, d->filters - 1)) * d->dout_channel;
+        row[i] = (tile.group * d->filters + min(tile.first_filter + i, d->filters - 1)) * d->g_channel;
     const int last = min(d->images, (tile.chunk + 1) * d->images_each);
     for (int n = tile.chunk * d->images_each; n < last; ++n) {
         __global const REAL* from_x = x + n * d->x_image + get_local_id(0) * VW;
-        __global const REAL* from_dout = dout + n * d->dout_image + get_local_id(0) * VW;
+        __global const REAL* from_g = g + n * d->g_image + get_local_id(0) * VW;
         for (int f = 0; f < d->flat; f += RUN) {
             VEC gradients[TILE_CHANNELS];
 #pragma unroll
-            for (int i = 0; i < TILE_CHANNELS; ++i) gradients[i] = VLOAD(from_dout + row[i] + f);
+            for (int i = 0; i < TILE_CHANNELS; ++i) gradients[i] = VLOAD(from_g + row[i] + f);
 #pragma unroll
             for (int j = 0; j < TILE_STREAMS; ++j) {
                 const VEC value = VLOAD(from_x + stream[j] + f);
@@ -106,8 +107,8 @@ INLINE void sum_products(const struct Streams* d, const struct Tile tile, Offset
 }
 
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void conv2d_tiled_backward_weights(
-    const struct Streams d, __global const REAL* restrict x, const long x_offset, __global const REAL* restrict dout,
-    const long dout_offset, __global REAL* restrict partials, const long partials_offset) {
+    const struct Streams d, __global const REAL* restrict x, const long x_offset, __global const REAL* restrict g,
+    const long g_offset, __global REAL* restrict partials, const long partials_offset) {
     const struct Tile tile = own_tile(&d);
     const int streams = d.channels * d.taps;
 #if GROUP == 1
@@ -123,7 +124,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void conv2d_tiled_ba
     for (int i = 0; i < TILE_CHANNELS; ++i)
 #pragma unroll
         for (int j = 0; j < TILE_STREAMS; ++j) sum[i][j] = (VEC)(0);
-    sum_products(&d, tile, offset, x + x_offset, dout + dout_offset, sum);
+    sum_products(&d, tile, offset, x + x_offset, g + g_offset, sum);
 
     __global REAL* result =
         partials + partials_offset + tile.chunk * d.partial + (long)tile.group * d.filters * streams;

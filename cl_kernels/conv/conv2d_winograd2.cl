@@ -6,7 +6,7 @@
 // with x[c] the 4 x 4 elements of x around it. There is one matrix product for each of the 16 elements
 // (matmul_packed.cl), whose columns are tiles, numbered (image, row, column), `count` of them at a time. Three kernels
 // transform weights and inputs into its packed panels (panels.cl), and its results back. backward_input is the same
-// with dout for x and flipped, transposed weights.
+// with the gradient of the result for x, and flipped, transposed weights.
 //
 //   ROWS, COLUMNS  register tile of the product
 //   STAGE          STAGE_WEIGHTS, STAGE_INPUT or STAGE_OUTPUT: which operand is transformed

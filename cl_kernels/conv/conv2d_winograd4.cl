@@ -3,8 +3,8 @@
 //
 //   out = A' [ sum over c of (G w[o, c] G') * (B' x[c] B) ] A      (* element by element, ' transposed)
 //
-// with x[c] the 6 x 6 elements of x around it. backward_input is the same with dout for x and flipped, transposed
-// weights.
+// with x[c] the 6 x 6 elements of x around it. backward_input is the same with the gradient of the
+// result for x, and flipped, transposed weights.
 //
 // Vectors are along the channels of x, then along the filters, so that small planes fill them too (channels_last.clh).
 // A work-item processes units of `tiles` tiles: it transposes and transforms their inputs into

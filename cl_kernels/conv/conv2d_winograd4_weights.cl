@@ -1,8 +1,8 @@
 // Gradient of 3 x 3 filters by Winograd's minimal filtering F(3 x 3, 4 x 4) (A. Lavin and S. Gray, Fast algorithms for
-// convolutional neural networks, 2016, section 6). simd style. With tiles t of 4 x 4 positions of dout and the 6 x 6
-// elements of x around them,
+// convolutional neural networks, 2016, section 6). simd style. With tiles t of 4 x 4 positions of g, the gradient of
+// the result, and the 6 x 6 elements of x around them,
 //
-//   dw[o, c] = A' [ sum over t of (G dout[t, o] G') * (B' x[t, c] B) ] A      (* element by element, ' transposed)
+//   weight_gradient[o, c] = A' [sum over t of (G g[t, o] G') * (B' x[t, c] B)] A  (* element by element, ' transposed)
 //
 // The points 0, 1, -1, 2, -2 and infinity are those of F(4 x 4, 3 x 3), so B is the same (winograd4.clh); the fractions
 // of its G are applied in A here, once per filter.
@@ -22,15 +22,15 @@ struct Winograd {
     long partial;  // elements of a gradient
     int images, channels, filters;
     int height, width;                                      // of x
-    int rows, columns;                                      // of dout
+    int rows, columns;                                      // of g
     int pad_top, pad_left;                                  // zero rows and columns before x
     int images_each, tile_rows, tile_columns;               // per unit
     int units_h, units_w, units;                            // per image, or several; in total
     int units_each, chunks;                                 // units per work-item; chunks of all units
     int filters_each, channels_each, channel_parts, parts;  // multiples of ROWS and COLUMNS except for the last
     int flat;                                               // a unit covers whole rows, which are read as one run
-    int x_row, dout_row, sum_row;                           // strides between tiles, and between filters
-    int x_element, dout_element, sum_element;               // strides between elements of the transforms
+    int x_row, g_row, sum_row;                              // strides between tiles, and between filters
+    int x_element, g_element, sum_element;                  // strides between elements of the transforms
     int slice;                                              // workspace per work-item
     int has_bias;                                           // 0: `bias` may be any buffer and is not written
 };
@@ -115,13 +115,13 @@ static void pad_rows(__global REAL* rows, const long element, const int tiles, c
                 VSTORE((VEC)(0), rows + e * element + t * row + c);
 }
 
-// Sums over the positions of dout, for the gradient of the bias: the sum of a tile is the element of its transform at
+// Sums over the positions of g, for the gradient of the bias: the sum of a tile is the element of its transform at
 // point 1 in both directions.
-static void sum_bias_gradient(__global const REAL* douts, const int tiles, const int row, const int filters,
+static void sum_bias_gradient(__global const REAL* g_transforms, const int tiles, const int row, const int filters,
                               __global REAL* bias, const bool add) {
     for (int o = 0; o < filters; o += VW) {
         VEC sum = (VEC)(0);
-        for (int t = 0; t < tiles; ++t) sum += VLOAD(douts + t * row + o);
+        for (int t = 0; t < tiles; ++t) sum += VLOAD(g_transforms + t * row + o);
         REAL values[VW];
         VSTORE(sum, values);
         store_run(values, bias + o, min(VW, filters - o), add);
@@ -129,7 +129,7 @@ static void sum_bias_gradient(__global const REAL* douts, const int tiles, const
 }
 
 // Computes a register tile of sums, from zero or added to `sums`, over `tiles` tiles.
-NOINLINE void multiply(__global const REAL* dout, const int dout_row, __global const REAL* x, const int x_row,
+NOINLINE void multiply(__global const REAL* g, const int g_row, __global const REAL* x, const int x_row,
                        const int tiles, __global REAL* sums, const int sum_row, const bool add) {
     VEC sum[ROWS][VECTORS];
 #pragma unroll
@@ -139,13 +139,13 @@ NOINLINE void multiply(__global const REAL* dout, const int dout_row, __global c
             sum[i][v] = (VEC)(0);
             if (add) sum[i][v] = VLOAD(sums + i * sum_row + v * VW);
         }
-    for (int k = 0; k < tiles; ++k, dout += dout_row, x += x_row) {
+    for (int k = 0; k < tiles; ++k, g += g_row, x += x_row) {
         VEC values[VECTORS];
 #pragma unroll
         for (int v = 0; v < VECTORS; ++v) values[v] = VLOAD(x + v * VW);
 #pragma unroll
         for (int i = 0; i < ROWS; ++i) {
-            const VEC factor = (VEC)(dout[i]);
+            const VEC factor = (VEC)(g[i]);
 #pragma unroll
             for (int v = 0; v < VECTORS; ++v) sum[i][v] = fma(factor, values[v], sum[i][v]);
         }
@@ -186,57 +186,55 @@ static void transform_x(const struct Winograd* d, const struct Unit u, const str
         }
 }
 
-// Transforms dout of a unit for the filters of a part: douts[element][tile][filter].
-static void transform_dout(const struct Winograd* d, const struct Unit u, const struct Part part,
-                           const struct Grid shape, __global const REAL* dout, __local REAL* grid,
-                           __local const int* offsets, __global REAL* douts) {
+// Transforms g of a unit for the filters of a part: g_transforms[element][tile][filter].
+static void transform_g(const struct Winograd* d, const struct Unit u, const struct Part part, const struct Grid shape,
+                        __global const REAL* g, __local REAL* grid, __local const int* offsets,
+                        __global REAL* g_transforms) {
     const long plane = (long)d->rows * d->columns;
     for (int n = 0; n < u.images; ++n)
         for (int o = 0; o < part.filters; o += VW) {
-            load_grid(shape, dout + ((long)(u.image + n) * d->filters + part.first_o + o) * plane, u.first_row * 4,
+            load_grid(shape, g + ((long)(u.image + n) * d->filters + part.first_o + o) * plane, u.first_row * 4,
                       u.first_column * 4, min(VW, part.filters - o), grid, offsets);
             for (int p = 0; p < u.height; ++p)
                 for (int q = 0; q < u.width; ++q)
                     transform_gradient_tile(grid + (p * shape.pitch + q) * 4 * VW, shape.pitch,
-                                            douts + ((n * u.height + p) * u.width + q) * d->dout_row + o,
-                                            d->dout_element);
+                                            g_transforms + ((n * u.height + p) * u.width + q) * d->g_row + o,
+                                            d->g_element);
         }
 }
 
 // global size (groups): a work-item processes every groups-th pair of part and chunk.
 NOINLINE void conv2d_winograd4_backward_weights_part(const size_t id0, const size_t groups, const struct Winograd args,
                                                      __local REAL* restrict grid, __local int* restrict x_offsets,
-                                                     __local int* restrict dout_offsets,
-                                                     __global const REAL* restrict x,
-                                                     __global const REAL* restrict dout,
-                                                     __global REAL* restrict scratch, __global REAL* restrict partial,
-                                                     __global REAL* restrict bias) {
+                                                     __local int* restrict g_offsets, __global const REAL* restrict x,
+                                                     __global const REAL* restrict g, __global REAL* restrict scratch,
+                                                     __global REAL* restrict partial, __global REAL* restrict bias) {
     const struct Winograd d = args;
     const struct Grid x_grid = {d.height, d.width, d.tile_rows * 4 + 2, d.tile_columns * 4 + 2, d.flat},
-                      dout_grid = {d.rows, d.columns, d.tile_rows * 4, d.tile_columns * 4, d.flat};
+                      g_grid = {d.rows, d.columns, d.tile_rows * 4, d.tile_columns * 4, d.flat};
     make_offsets(x_grid, d.pad_left, x_offsets);
-    make_offsets(dout_grid, 0, dout_offsets);
+    make_offsets(g_grid, 0, g_offsets);
     __global REAL* sums = scratch + id0 * (long)d.slice;
     __global REAL* xs = sums + (long)ELEMENTS * d.sum_element;
-    __global REAL* douts = xs + (long)ELEMENTS * d.x_element;
+    __global REAL* g_transforms = xs + (long)ELEMENTS * d.x_element;
     for (int id = id0; id < d.parts * d.chunks; id += groups) {
         const int chunk = id / d.parts;
         const struct Part part = part_at(&d, id - chunk * d.parts);
         pad_rows(xs, d.x_element, d.images_each * d.tile_rows * d.tile_columns, d.x_row, part.channels);
-        pad_rows(douts, d.dout_element, d.images_each * d.tile_rows * d.tile_columns, d.dout_row, part.filters);
+        pad_rows(g_transforms, d.g_element, d.images_each * d.tile_rows * d.tile_columns, d.g_row, part.filters);
         const int first_unit = chunk * d.units_each, end_unit = min(d.units, first_unit + d.units_each);
         for (int number = first_unit; number < end_unit; ++number) {
             const struct Unit unit = unit_at(&d, number);
             const int tiles = unit.images * unit.height * unit.width;
             transform_x(&d, unit, part, x_grid, x, grid, x_offsets, xs);
-            transform_dout(&d, unit, part, dout_grid, dout, grid, dout_offsets, douts);
+            transform_g(&d, unit, part, g_grid, g, grid, g_offsets, g_transforms);
             if (d.has_bias && part.first_c == 0)
-                sum_bias_gradient(douts + (long)7 * d.dout_element, tiles, d.dout_row, part.filters,
+                sum_bias_gradient(g_transforms + (long)7 * d.g_element, tiles, d.g_row, part.filters,
                                   bias + (long)chunk * d.filters + part.first_o, number > first_unit);
             for (int e = 0; e < ELEMENTS; ++e)
                 for (int c = 0; c < part.channels; c += COLUMNS)
                     for (int o = 0; o < part.filters; o += ROWS)
-                        multiply(douts + (long)e * d.dout_element + o, d.dout_row, xs + (long)e * d.x_element + c,
+                        multiply(g_transforms + (long)e * d.g_element + o, d.g_row, xs + (long)e * d.x_element + c,
                                  d.x_row, tiles, sums + (long)e * d.sum_element + o * d.sum_row + c, d.sum_row,
                                  number > first_unit);
         }
@@ -251,11 +249,10 @@ NOINLINE void conv2d_winograd4_backward_weights_part(const size_t id0, const siz
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd4_backward_weights(
     const struct Winograd args, __local REAL* restrict grid, __local int* restrict x_offsets,
-    __local int* restrict dout_offsets, __global const REAL* restrict x, const long x_offset,
-    __global const REAL* restrict dout, const long dout_offset, __global REAL* restrict scratch,
-    const long scratch_offset, __global REAL* restrict partial, const long partial_offset, __global REAL* restrict bias,
-    const long bias_offset) {
-    conv2d_winograd4_backward_weights_part(get_global_id(0), get_global_size(0), args, grid, x_offsets, dout_offsets,
-                                           x + x_offset, dout + dout_offset, scratch + scratch_offset,
+    __local int* restrict g_offsets, __global const REAL* restrict x, const long x_offset,
+    __global const REAL* restrict g, const long g_offset, __global REAL* restrict scratch, const long scratch_offset,
+    __global REAL* restrict partial, const long partial_offset, __global REAL* restrict bias, const long bias_offset) {
+    conv2d_winograd4_backward_weights_part(get_global_id(0), get_global_size(0), args, grid, x_offsets, g_offsets,
+                                           x + x_offset, g + g_offset, scratch + scratch_offset,
                                            partial + partial_offset, bias + bias_offset);
 }

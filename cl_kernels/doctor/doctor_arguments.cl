@@ -33,7 +33,7 @@ struct Table {
     int table[2][4];
     long last;
 };
-struct Large {
+struct LargeStruct {
     int values[251];
     float last;
 };  // read at constant indices: see indexed_struct_argument in src/runtime/opencl/driver_faults.cpp
@@ -100,7 +100,7 @@ __kernel void doctor_table(const struct Table s, TO) {
     TEN(10, m) TEN(11, m) TEN(12, m) TEN(13, m) TEN(14, m) TEN(15, m) TEN(16, m) TEN(17, m) TEN(18, m) TEN(19, m)
 #define VALUE(index) PUT(s.values[index]);
 // 1008 bytes, plus 16 for memory and offset: the maximum that every device supports.
-__kernel void doctor_large(const struct Large s, TO) {
+__kernel void doctor_large(const struct LargeStruct s, TO) {
     int at = 0;
     PUT(s.values[0]);
     HUNDREDS(VALUE)

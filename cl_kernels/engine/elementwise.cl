@@ -11,14 +11,23 @@
 //   OPERANDS      number of operands, the output and the inputs
 //   OUT           type of the output
 //   STEP_OUT, STEPk  distance between columns: 0, 1, or a stride read from the layout
-//   STEP_ALSOk    the same for additional outputs, which BODY stores
-//   VECTORISE     a pragma for the loop over columns, or nothing
-//   INPUT_PARAMETERS, INPUT_ROWS, BODY, RESULT  generated from the expression (src/ops/engine/elementwise_source.cpp):
-//                 the inputs, pointers to their rows at `column`, the statements for element `i`, and its value
+//   STEP_EXTRAk   the same for additional outputs, which ELEMENT_CODE stores
 //   REDUCED_PRECISION  defined if operands are f16 or bf16
 //   RANDOM        defined if there are random numbers among the inputs
-//   TILE, RANDOM_TILE  random numbers of TILE columns at a time, from column `from` on, are generated before they are
-//                 used, so that each block serves all its elements
+//   TILE          if defined: columns whose random numbers RANDOM_TILE_CODE generates at a time
+//
+// The following are text that elementwise_specification() generates from the expression, with operand_defines()
+// (src/ops/engine/elementwise_source.cpp). A name in ..._CODE stands for statements.
+//
+//   INPUT_PARAMETERS  parameters of the kernel for the inputs
+//   INPUT_ROWS_CODE   declares pointers to the rows of the inputs at `column`
+//   RANDOM_TILE_CODE  generates the random numbers of `tile_columns` columns, from column `from` on, before they are
+//                     used, so that each block serves all its elements
+//   ELEMENT_CODE      computes element `i`
+//   RESULT            expression: the value of element `i`
+//   VECTORISE_PRAGMA  a pragma for the loop over columns, or nothing
+
+// 1, since a chunk has at least one column: a 1 that is not a constant to the compiler, as math.clh asks for.
 #ifndef SIMT
 #define D_TRUE (uchar) min(chunk, 1)
 #endif
@@ -45,9 +54,9 @@ __kernel void elementwise(const struct Layout layout, const long rows, const lon
     if (column >= columns || row >= rows) return;
     const struct RowCursor cursor = row_cursor(layout, row);
     __global OUT* out = out_base + out_offset + ROW_OFFSET(0);
-    INPUT_ROWS
+    INPUT_ROWS_CODE
     const int i = 0;
-    BODY out[i * STEP_OUT] = RESULT;
+    ELEMENT_CODE out[i * STEP_OUT] = RESULT;
 #else
     const long column = get_global_id(0) * (long)chunk;
     const int count = (int)min((long)chunk, columns - column);  // not positive past the end
@@ -55,18 +64,18 @@ __kernel void elementwise(const struct Layout layout, const long rows, const lon
     struct RowCursor cursor = row_cursor(layout, begin);
     for (long row = begin; row < end; ++row, cursor = next_row(layout, cursor)) {
         __global OUT* out = out_base + out_offset + ROW_OFFSET(0);
-        INPUT_ROWS
+        INPUT_ROWS_CODE
 #ifdef TILE
         for (int from = 0; from < count; from += TILE) {
             const int tile_columns = min(TILE, count - from), to = from + tile_columns;
-            RANDOM_TILE
+            RANDOM_TILE_CODE
 #else
         {
             const int from = 0, to = count;
 #endif
-            VECTORISE
+            VECTORISE_PRAGMA
             for (int i = from; i < to; ++i) {
-                BODY out[i * STEP_OUT] = RESULT;
+                ELEMENT_CODE out[i * STEP_OUT] = RESULT;
             }
         }
     }

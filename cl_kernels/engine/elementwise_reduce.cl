@@ -12,8 +12,11 @@
 //   IDENTITY  neutral element of the reduction
 //   BLOCK     elements per partial sum; in SIMT those of a work-item
 //   LANES     SIMD: elements per vector
-//   RANK, OPERANDS, STEPk, VECTORISE, INPUT_PARAMETERS, INPUT_ROWS, BODY, RESULT, RANDOM, RANDOM_TILE  as in
-//             elementwise.cl; operand 0 of the layout is not used, and a tile is a BLOCK
+//   RANK, OPERANDS, STEPk, RANDOM  as in elementwise.cl; operand 0 of the layout is not used
+//   INPUT_PARAMETERS, INPUT_ROWS_CODE, RANDOM_TILE_CODE, ELEMENT_CODE, RESULT, VECTORISE_PRAGMA  text that
+//             elementwise_reduce_specification() generates, as in elementwise.cl; a tile is a BLOCK
+
+// 1, since a chunk has at least one column: a 1 that is not a constant to the compiler, as math.clh asks for.
 #ifdef SIMD
 #define D_TRUE (uchar) min(chunk, 1L)
 #endif
@@ -24,8 +27,8 @@
 #ifdef RANDOM
 #include "random_numbers.clh"
 #endif
-#ifndef RANDOM_TILE
-#define RANDOM_TILE
+#ifndef RANDOM_TILE_CODE
+#define RANDOM_TILE_CODE
 #endif
 #include "elementwise_rows.clh"
 #ifdef SPECIAL
@@ -50,16 +53,16 @@ __kernel void elementwise_reduce(const struct Layout layout, const long rows, co
     const long begin = get_global_id(1) * rows_each, end = min(rows, begin + rows_each);
     struct RowCursor cursor = row_cursor(layout, begin);
     for (long row = begin; row < end; ++row, cursor = next_row(layout, cursor)) {
-        INPUT_ROWS
+        INPUT_ROWS_CODE
         VEC total = (VEC)(IDENTITY), low = (VEC)(0);
         for (long from = 0; from < count; from += BLOCK) {
             ACC elements[BLOCK];
             const int tile_columns = (int)min((long)BLOCK, count - from);
-            RANDOM_TILE
-            VECTORISE
+            RANDOM_TILE_CODE
+            VECTORISE_PRAGMA
             for (int k = 0; k < tile_columns; ++k) {
                 const long i = from + k;
-                BODY elements[k] = RESULT;
+                ELEMENT_CODE elements[k] = RESULT;
             }
             const int padded = (tile_columns + LANES - 1) / LANES * LANES;
             for (int k = tile_columns; k < padded; ++k) elements[k] = IDENTITY;
@@ -94,13 +97,13 @@ __kernel void elementwise_reduce(const struct Layout layout, const long rows, co
     const struct RowGroup group = row_group(lanes, 1);
     const long column = get_group_id(0) * chunk, count = min(chunk, columns - column), row = get_global_id(1);
     const struct RowCursor cursor = row_cursor(layout, row);
-    INPUT_ROWS
+    INPUT_ROWS_CODE
     ACC total = IDENTITY, low = 0;
     long i = group.lane;
     while (i < count) {
         ACC part = IDENTITY;
         for (int k = 0; k < BLOCK && i < count; ++k, i += lanes) {
-            BODY const ACC value = RESULT;
+            ELEMENT_CODE const ACC value = RESULT;
             part = COMBINED(part, value);
         }
         add_block(&total, &low, part);

@@ -1,12 +1,15 @@
 // One formula over all elements of many tensors, such as an optimizer step (src/ops/engine/formula.hpp). Nothing is
 // written if guard[0] is not 0.
 //
+// The macros are text that formula_specification() (src/ops/engine/elementwise_source.cpp) generates from the formula.
+// A name in ..._CODE stands for statements.
+//
 //   FORMULA_ROLES, FORMULA_POINTERS    pointers to this piece in each role that is used: parameters and arguments
 //   FORMULA_CONSTANTS, FORMULA_CONSTANT_ARGUMENTS  numbers of the formula: parameters and arguments
-//   FORMULA_SCALAR_CODE                values computed from numbers alone: scalars[n], or scalars[n + tensor]
-//                                      for numbers per tensor
-//   FORMULA_BODY                       stores element i of each role that is written
-//   FORMULA_VECTORISE                  a pragma for the loop, or nothing
+//   FORMULA_SCALAR_CODE                computes values from numbers alone: scalars[n], or scalars[n + tensor] for
+//                                      numbers per tensor
+//   FORMULA_ELEMENT_CODE               computes and stores element i of each role that is written
+//   FORMULA_VECTORISE_PRAGMA           a pragma for the loop, or nothing
 #include "math.clh"
 #ifdef REDUCED_PRECISION
 #include "storage.clh"
@@ -24,9 +27,9 @@
 static inline void formula_of_piece(const int first, const int count, const long tensor,
                                     __global const REAL* restrict scalars FORMULA_ROLES FORMULA_CONSTANTS) {
     FORMULA_SCALAR_CODE
-    FORMULA_VECTORISE
+    FORMULA_VECTORISE_PRAGMA
     for (int i = first; i < count; i += GROUP) {
-        FORMULA_BODY
+        FORMULA_ELEMENT_CODE
     }
 }
 

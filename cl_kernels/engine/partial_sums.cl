@@ -6,18 +6,22 @@
 //
 //   PER_ITEM  elements per work-item: many in simd style, 1 in simt style
 //   GROUP   work-items per group
-//   SUMS    maximum number of results per launch; they and their partial results are in at most four memory objects
+//   SUMS    maximum number of results per launch; they and their partial results are in at most MEMORIES memory objects
 //   REAL    type of the partial results and of the arithmetic (math.clh)
 //   OUTPUT  type of the results (storage.clh)
 #include "math.clh"
 #include "storage.clh"
+
+// Memory objects of a launch, as many as sum_partials has pairs of parameters; kMemories in
+// src/ops/engine/partial_sums.cpp is the same.
+#define MEMORIES 4
 
 struct Sum {
     long partial, result;  // offsets of the first elements in their memory objects
     long count;
     int partials;
     int first_group;
-    int memory;  // index of the memory object of the partial results, plus 4 times that of the result
+    int memory;  // index of the memory object of the partial results, plus MEMORIES times that of the result
     int unused;
 };
 
@@ -48,8 +52,8 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void sum_partials(co
 #endif
     const long first = ((long)(group - sum.first_group) * GROUP + get_local_id(0)) * PER_ITEM;
     if (first >= sum.count) return;
-    __global const REAL* from = MEMORY_POINTER(sum.memory % 4) + sum.partial + first;
-    __global OUTPUT* to = (__global OUTPUT*)MEMORY_POINTER(sum.memory / 4) + sum.result + first;
+    __global const REAL* from = MEMORY_POINTER(sum.memory % MEMORIES) + sum.partial + first;
+    __global OUTPUT* to = (__global OUTPUT*)MEMORY_POINTER(sum.memory / MEMORIES) + sum.result + first;
     const int valid = (int)min((long)PER_ITEM, sum.count - first);
     REAL total[PER_ITEM];
     for (int i = 0; i < valid; ++i) total[i] = 0;

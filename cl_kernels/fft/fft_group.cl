@@ -19,7 +19,7 @@
 struct FftLanes {
     long outer, lanes, in_outer, in_lane, in_step, out_outer, out_q, out_p, out_step, s, m;
     ulong radices;
-    int n, passes, twiddled, block, real, more;
+    int n, passes, twiddled, block, kind, unused;
 };
 
 // Element e of column c is at e * columns + c.

@@ -13,8 +13,8 @@
 //   w        twiddle factors of the passes (fft_vectors.clh)
 //   segment  for m > 1 the factors exp(-2 pi i p k / (n m)) as products: for k < `block`, m real and m imaginary parts
 //            each, followed by those for k = 0, block, 2 block, ...
-//   real     1: rows of 2 n real numbers to n + 1 complex ones; -1: back (fft_real.clh); otherwise 0
-//   circle   exp(-pi i k / n), k <= n, for real != 0
+//   kind     C2C; R2C: rows of 2 n real numbers to n + 1 complex ones; C2R: back (fft_real.clh)
+//   circle   exp(-pi i k / n), k <= n, for R2C and C2R
 //   scratch  workspace of 4 (n + 1) VW REALs per work-item
 //   global   work-items, each of which processes a range of the units: VW transforms of one line
 #include "fft_vectors.clh"
@@ -24,8 +24,8 @@ TRANSPOSITION(transpose_vectors, VEC, VW)
 
 struct FftLanes {
     long outer, lanes, in_outer, in_lane, in_step, out_outer, out_q, out_p, out_step, s, m;
-    ulong radices;                               // radices of the passes, 4 bits each, the first lowest
-    int n, passes, twiddled, block, real, more;  // twiddled: m > 1, and the factors are applied
+    ulong radices;                                 // radices of the passes, 4 bits each, the first lowest
+    int n, passes, twiddled, block, kind, unused;  // twiddled: m > 1, and the factors are applied
 };
 
 // Loads rows of pairs, `lane` apart, one row per lane.
@@ -144,14 +144,14 @@ NOINLINE void fft_store_any(const int n, const REAL scale, const REAL sign_scale
         }
 }
 
-// fft_real_pairs() for VW rows at once; for the backward direction the result is conjugated if `conj` is -1.
-NOINLINE void fft_lanes_real(const int h, const int direction, const REAL conj, __global const REAL* restrict in,
+// fft_real_pairs() for VW rows at once; for C2R the result is conjugated if `conj` is -1.
+NOINLINE void fft_lanes_real(const int h, const int kind, const REAL conj, __global const REAL* restrict in,
                              __global const REAL* restrict w, __global REAL* restrict out) {
-    const struct FftRealFactors factors = fft_real_factors(direction, 1);
-    const REAL sign = (REAL)direction;
-    const VEC first_re = VLOAD(in), first_im = direction > 0 ? VLOAD(in + VW) : VLOAD(in + (long)h * (2 * VW));
+    const struct FftRealFactors factors = fft_real_factors(kind, 1);
+    const REAL sign = (REAL)kind;
+    const VEC first_re = VLOAD(in), first_im = kind == R2C ? VLOAD(in + VW) : VLOAD(in + (long)h * (2 * VW));
     const VEC zero = 0;
-    if (direction > 0) {
+    if (kind == R2C) {
         store_complex(first_re + first_im, zero, out, 0);
         store_complex(first_re - first_im, zero, out, h);
     } else {
@@ -162,8 +162,8 @@ NOINLINE void fft_lanes_real(const int h, const int direction, const REAL conj, 
         load_complex(in, k, &ar, &ai);
         load_complex(in, h - k, &br, &bi);
         fft_real_pair_vector(&ar, &ai, &br, &bi, (VEC)(w[2 * k]), (VEC)(w[2 * k + 1] * sign), factors);
-        store_complex(br, direction > 0 ? bi : bi * conj, out, h - k);
-        store_complex(ar, direction > 0 ? ai : ai * conj, out, k);
+        store_complex(br, kind == R2C ? bi : bi * conj, out, h - k);
+        store_complex(ar, kind == R2C ? ai : ai * conj, out, k);
     }
 }
 
@@ -172,27 +172,27 @@ NOINLINE void fft_lanes_unit(const struct FftLanes* f, const REAL sign, const RE
                              __global const REAL* restrict segment, __global const REAL* restrict circle,
                              __global REAL* a, __global REAL* restrict out, const long first) {
     __global REAL* b = a + (long)(f->n + 1) * (2 * VW);
-    const int loaded = f->real < 0 ? f->n + 1 : f->n, stored = f->real > 0 ? f->n + 1 : f->n;
+    const int loaded = f->kind == C2R ? f->n + 1 : f->n, stored = f->kind == R2C ? f->n + 1 : f->n;
     const struct FftOutputs outputs = fft_outputs(f, first);
     const int all_lanes = outputs.count == VW;
 
     in += first * f->in_lane;
-    const int columns = all_lanes && f->in_lane == 2 && f->real == 0;
+    const int columns = all_lanes && f->in_lane == 2 && f->kind == C2C;
     // Half spectra are conjugated after fft_lanes_real instead.
-    const REAL load_sign = f->real < 0 ? (REAL)1 : sign;
+    const REAL load_sign = f->kind == C2R ? (REAL)1 : sign;
     if (!columns && all_lanes && f->in_step == 2) fft_load_rows(loaded, load_sign, in, f->in_lane, a);
     else if (!columns) fft_load_any(loaded, load_sign, in, f->in_lane, f->in_step, outputs.count, a);
-    if (f->real < 0) {
-        fft_lanes_real(f->n, f->real, sign, a, circle, b);
+    if (f->kind == C2R) {
+        fft_lanes_real(f->n, f->kind, sign, a, circle, b);
         __global REAL* const swapped = a;
         a = b;
         b = swapped;
     }
     __global REAL* result = fft_passes(f->n, f->passes, f->radices, in, columns ? f->in_step : 0, sign, w, w, 0, a, b);
     if (f->twiddled) fft_twiddle(f, segment, &outputs, result);
-    if (f->real > 0) {
+    if (f->kind == R2C) {
         __global REAL* const other = result == a ? b : a;
-        fft_lanes_real(f->n, f->real, sign, result, circle, other);
+        fft_lanes_real(f->n, f->kind, sign, result, circle, other);
         result = other;
     }
     if (all_lanes && outputs.same_p && f->out_q == 2)

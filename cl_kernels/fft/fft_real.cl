@@ -3,7 +3,7 @@
 //
 //   REAL    type of real and imaginary part; complex numbers are pairs
 //   VW      elements per vector in simd style, 1 in simt style
-//   direction  1: from rows of h complex numbers to rows of h + 1; -1: back
+//   kind    R2C: from rows of h complex numbers to rows of h + 1; C2R: back
 //   w       exp(-pi i k / h), complex
 //   scale   factor of the result
 //   PER_ITEM  elements per work-item, of h / 2 + 1
@@ -13,16 +13,16 @@
 #include "noinline.clh"
 #include "fft_real.clh"
 
-NOINLINE void fft_real_part(const int h, const int direction, const REAL scale, __global const REAL* restrict x,
+NOINLINE void fft_real_part(const int h, const int kind, const REAL scale, __global const REAL* restrict x,
                             __global const REAL* restrict w, __global REAL* restrict out) {
     const long row = get_global_id(1);
     const int first = (int)get_global_id(0) * PER_ITEM;
-    fft_real_pairs(h, direction, scale, first, min(first + PER_ITEM, h / 2 + 1),
-                   x + row * 2 * (direction > 0 ? h : h + 1), w, out + row * 2 * (direction > 0 ? h + 1 : h));
+    fft_real_pairs(h, kind, scale, first, min(first + PER_ITEM, h / 2 + 1), x + row * 2 * (kind == R2C ? h : h + 1), w,
+                   out + row * 2 * (kind == R2C ? h + 1 : h));
 }
 
-__kernel void fft_real(const int h, const int direction, const REAL scale, __global const REAL* restrict x,
+__kernel void fft_real(const int h, const int kind, const REAL scale, __global const REAL* restrict x,
                        const long x_offset, __global const REAL* restrict w, const long w_offset,
                        __global REAL* restrict out, const long out_offset) {
-    fft_real_part(h, direction, scale, x + x_offset, w + w_offset, out + out_offset);
+    fft_real_part(h, kind, scale, x + x_offset, w + w_offset, out + out_offset);
 }

@@ -12,8 +12,8 @@
 //   scale   factor of the result
 //   w       twiddle factors of the passes (fft_vectors.clh)
 //   table   exp(-2 pi i b k / n), two vectors per k
-//   real    1: rows of 2 n real numbers to n + 1 complex ones; -1: back (fft_real.clh); otherwise 0
-//   circle  exp(-pi i k / n), k <= n, for real != 0
+//   kind    C2C; R2C: rows of 2 n real numbers to n + 1 complex ones; C2R: back (fft_real.clh)
+//   circle  exp(-pi i k / n), k <= n, for R2C and C2R
 //   scratch workspace of 4 n REALs per work-item
 //   global  work-items, each of which processes a range of rows
 #include "fft_vectors.clh"
@@ -26,7 +26,7 @@ TRANSPOSITION(transpose_vectors, VEC, VW)
 struct FftRows {
     long rows, in_row, out_row;  // strides in REALs
     ulong radices;               // radices of the passes, 4 bits each, the first lowest
-    int n, m, passes, real;
+    int n, m, passes, kind;
 };
 
 // Last pass, of radix VW: computes and stores VW elements at each of k, k + m, ... of the result.
@@ -53,9 +53,9 @@ NOINLINE void fft_rows_store(const int m, const REAL sign, const REAL scale, __g
     }
 }
 
-NOINLINE void fft_rows_real(const int n, const int direction, const REAL scale, __global const REAL* restrict in,
+NOINLINE void fft_rows_real(const int n, const int kind, const REAL scale, __global const REAL* restrict in,
                             __global const REAL* restrict circle, __global REAL* restrict out) {
-    fft_real_pairs(n, direction, scale, 0, n / 2 + 1, in, circle, out);
+    fft_real_pairs(n, kind, scale, 0, n / 2 + 1, in, circle, out);
 }
 
 __kernel void fft_rows(const struct FftRows f, const REAL sign, const REAL scale, __global const REAL* restrict x,
@@ -68,16 +68,16 @@ __kernel void fft_rows(const struct FftRows f, const REAL sign, const REAL scale
     for (long row = item * f.rows / items; row < (item + 1) * f.rows / items; ++row) {
         __global const REAL* in = x + x_offset + row * f.in_row;
         __global REAL* to = out + out_offset + row * f.out_row;
-        if (f.real < 0) {
-            fft_rows_real(f.n, f.real, 1, in, circle + circle_offset, a);
+        if (f.kind == C2R) {
+            fft_rows_real(f.n, f.kind, 1, in, circle + circle_offset, a);
             in = a;
         }
         __global const REAL* result =
             fft_passes(f.m, f.passes, f.radices, in, 2 * VW, sign, w + w_offset, table + table_offset, 1, a, b);
-        if (f.real > 0) {
+        if (f.kind == R2C) {
             __global REAL* spectrum = result == a ? b : a;
             fft_rows_store(f.m, sign, 1, result, spectrum);
-            fft_rows_real(f.n, f.real, scale, spectrum, circle + circle_offset, to);
+            fft_rows_real(f.n, f.kind, scale, spectrum, circle + circle_offset, to);
         } else {
             fft_rows_store(f.m, sign, scale, result, to);
         }

@@ -2,7 +2,7 @@
 //
 //   loss[i] = (1 - e) (log s - (x[i, t] - m)) + e (log s - mean over c of (x[i, c] - m))
 //     with t = label[i], m = max over c of x[i, c], s = sum over c of exp(x[i, c] - m), e the label smoothing
-//   dx[i, c] = g[i] (exp(x[i, c] - m - log s) - e / C - (1 - e) [c == t])
+//   x_gradient[i, c] = g[i] (exp(x[i, c] - m - log s) - e / C - (1 - e) [c == t])
 //
 // x[i, c] with i in [0, N), c in [0, C), dense. An ignored label gives 0, a label outside [0, C) NaN. The array
 // `statistics` (N, 2) saves m and log s for the backward kernel.
@@ -22,9 +22,9 @@
 #include "math.clh"
 #include "row.clh"
 
-#define VALUE_TERM(v, w, m) (v)
-#define EXP_TERM(v, w, m) d_exp((v) - (m))
-#define DIFFERENCE_TERM(v, w, m) ((v) - (m))
+#define VALUE_TERM(p, q, m) (p)
+#define EXP_TERM(p, q, m) d_exp((p) - (m))
+#define DIFFERENCE_TERM(p, q, m) ((p) - (m))
 ROW_SUM(row_sum, VALUE_TERM)
 ROW_SUM(row_sum_exp, EXP_TERM)
 ROW_SUM(row_sum_differences, DIFFERENCE_TERM)
@@ -58,11 +58,11 @@ static inline REAL loss_of(const REAL log_sum, const REAL label_score, const REA
     __global const REAL *restrict x_base, const long x_offset, __global const LABEL *restrict labels_base,     \
         const long labels_offset, __global const REAL *restrict statistics_base, const long statistics_offset, \
         __global const REAL *restrict g, const long g_offset, __global const REAL *restrict divisor,           \
-        const long divisor_offset, __global REAL *restrict dx_base, const long dx_offset
+        const long divisor_offset, __global REAL *restrict x_gradient_base, const long x_gradient_offset
 
 #define BACKWARD_ARGUMENTS                                                                                  \
     x_base, x_offset, labels_base, labels_offset, statistics_base, statistics_offset, g, g_offset, divisor, \
-        divisor_offset, dx_base, dx_offset
+        divisor_offset, x_gradient_base, x_gradient_offset
 
 // Gradient of the loss of a row. per_row: each row has its own; otherwise there is one gradient and a divisor.
 static inline REAL gradient_of_row(const long row, const int per_row, __global const REAL* g,
@@ -156,29 +156,29 @@ __kernel void cross_entropy(const long N, const long C, const long ignore, const
 NOINLINE void cross_entropy_backward_part(const size_t id0, const long N, const long C, const long ignore,
                                           const REAL smoothing, const int per_row, const long each, BACKWARD_BUFFERS) {
     const long last = min(N, ((long)id0 + 1) * each);
-    const REAL shared = per_row ? 0 : g[g_offset] / divisor[divisor_offset], base = smoothing / (REAL)C;
+    const REAL common = per_row ? 0 : g[g_offset] / divisor[divisor_offset], base = smoothing / (REAL)C;
     for (long row = id0 * each; row < last; ++row) {
         __global const REAL* x = x_base + x_offset + row * C;
-        __global REAL* dx = dx_base + dx_offset + row * C;
+        __global REAL* x_gradient = x_gradient_base + x_gradient_offset + row * C;
         const REAL m = statistics_base[statistics_offset + 2 * row],
                    log_sum = statistics_base[statistics_offset + 2 * row + 1];
         const LABEL label = labels_base[labels_offset + row];
         if (label == ignore || !is_class(label, C)) {
             const REAL value = label == ignore ? 0 : NAN;
-            for (long c = 0; c < C; ++c) dx[c] = value;
+            for (long c = 0; c < C; ++c) x_gradient[c] = value;
             continue;
         }
-        const REAL scale = per_row ? g[g_offset + row] : shared;
+        const REAL scale = per_row ? g[g_offset + row] : common;
         long c = 0;
         // Elements written past the row belong to this work-item's next rows.
         for (; c < C && c + LANES <= (last - row) * C; c += LANES)
-            row_store(scale * (d_exp((ROW_LOAD(x + c) - m) - log_sum) - base), dx + c);
+            row_store(scale * (d_exp((ROW_LOAD(x + c) - m) - log_sum) - base), x_gradient + c);
         if (c < C && c + LANES <= (N - row) * C) {
-            row_store_rest(scale * (d_exp((ROW_LOAD(x + c) - m) - log_sum) - base), dx + c, (int)(C - c));
+            row_store_rest(scale * (d_exp((ROW_LOAD(x + c) - m) - log_sum) - base), x_gradient + c, (int)(C - c));
             c = C;
         }
-        for (; c < C; ++c) dx[c] = scale * (d_exp((x[c] - m) - log_sum) - base);
-        dx[label] -= scale * (1 - smoothing);
+        for (; c < C; ++c) x_gradient[c] = scale * (d_exp((x[c] - m) - log_sum) - base);
+        x_gradient[label] -= scale * (1 - smoothing);
     }
 }
 
@@ -220,7 +220,7 @@ __kernel void cross_entropy_backward(const long N, const long C, const long igno
     const long row = group.row;
     if (row >= N) return;
     __global const REAL* x = x_base + x_offset + row * C;
-    __global REAL* dx = dx_base + dx_offset + row * C;
+    __global REAL* x_gradient = x_gradient_base + x_gradient_offset + row * C;
     const REAL m = statistics_base[statistics_offset + 2 * row],
                log_sum = statistics_base[statistics_offset + 2 * row + 1];
     const LABEL label = labels_base[labels_offset + row];
@@ -230,7 +230,7 @@ __kernel void cross_entropy_backward(const long N, const long C, const long igno
     for (long c = group.lane; c < C; c += lanes) {
         const REAL target = base + (c == label ? 1 - smoothing : 0);
         const REAL value = scale * (d_exp((x[c] - m) - log_sum) - target);
-        dx[c] = is_counted ? value : label == ignore ? 0 : NAN;
+        x_gradient[c] = is_counted ? value : label == ignore ? 0 : NAN;
     }
 }
 
@@ -258,7 +258,7 @@ __kernel void cross_entropy_total(const long N, const long ignore, const int mea
     const REAL rows = group_sum(shared, group, (REAL)counted);
     if (item > 0) return;
 #endif
-    const REAL by = mean ? rows : 1;
-    total[total_offset] = sum / by;
-    divisor[divisor_offset] = by;
+    const REAL divided_by = mean ? rows : 1;
+    total[total_offset] = sum / divided_by;
+    divisor[divisor_offset] = divided_by;
 }

@@ -7,7 +7,7 @@
 //                 before it, s - 2
 //   loss        = -(logsumexp of alpha[length - 1] at the last two states)
 //   beta        the same recursion backward in time, without x[t] itself
-//   dx[t][c]    = -g sum of exp(alpha + beta + loss) over the states with label c
+//   x_gradient[t][c] = -g sum of exp(alpha + beta + loss) over the states with label c
 //
 // ctc_alpha and ctc_beta process the steps of a sequence in order. ctc_gradient sums over the states of each class:
 // equal labels are linked by `chains`, and the sum of a class is computed from its first label, so that its order is
@@ -171,7 +171,7 @@ SEQUENCE_FN void beta_part(const long n, const int lane, const int lanes, PARAME
 // Gradient at one step of the blank (k == 0), or of label k - 1 and all labels equal to it.
 static inline void gradient_of(const long k, const long t, const long n, const struct Ctc sizes,
                                const struct Sequence sequence, __global const REAL* posterior,
-                               __global const int* chain, __global REAL* dx) {
+                               __global const int* chain, __global REAL* x_gradient) {
     REAL sum = 0;
     long label = sizes.blank;
     if (k == 0) {
@@ -187,12 +187,12 @@ static inline void gradient_of(const long k, const long t, const long n, const s
             link = ~chain[link - 1];
         }
     }
-    dx[(t * sizes.N + n) * sizes.C + label] = sum;
+    x_gradient[(t * sizes.N + n) * sizes.C + label] = sum;
 }
 
 #define GRADIENT_PARAMETERS                                                                    \
     __global const REAL *posteriors, const long posteriors_offset, __global const int *chains, \
-        const long chains_offset, __global REAL *dx, const long dx_offset
+        const long chains_offset, __global REAL *x_gradient, const long x_gradient_offset
 
 #ifdef SIMD
 
@@ -212,12 +212,12 @@ NOINLINE void gradient_part(const long t, const long n, PARAMETERS, GRADIENT_PAR
     if (!has_valid_lengths(sequence, sizes) || t >= sequence.length) return;
     for (long k = 0; k <= sequence.labels; ++k)
         gradient_of(k, t, n, sizes, sequence, posteriors + posteriors_offset + (n * sizes.T + t) * padded_states(sizes),
-                    chains + chains_offset + n * sizes.S, dx + dx_offset);
+                    chains + chains_offset + n * sizes.S, x_gradient + x_gradient_offset);
 }
 
 __kernel void ctc_gradient(PARAMETERS, GRADIENT_PARAMETERS) {
     gradient_part(get_global_id(0), get_global_id(1), ARGUMENTS, posteriors, posteriors_offset, chains, chains_offset,
-                  dx, dx_offset);
+                  x_gradient, x_gradient_offset);
 }
 
 #else
@@ -238,7 +238,7 @@ __kernel void ctc_gradient(PARAMETERS, GRADIENT_PARAMETERS) {
     const struct Sequence sequence = sequence_of(n, ARGUMENTS);
     if (!has_valid_lengths(sequence, sizes) || t >= sequence.length || k > sequence.labels) return;
     gradient_of(k, t, n, sizes, sequence, posteriors + posteriors_offset + (n * sizes.T + t) * padded_states(sizes),
-                chains + chains_offset + n * sizes.S, dx + dx_offset);
+                chains + chains_offset + n * sizes.S, x_gradient + x_gradient_offset);
 }
 
 #endif

@@ -149,14 +149,14 @@ NOINLINE void store_tile(const struct Tile t, const REAL* tile, __global OUTPUT*
         int j = 0;
         for (; j + VW <= t.width; j += VW) {
             VEC value = VLOAD(tile + j);
-#if OUTPUT_AS == 0
+#if OUTPUT_AS == AS_REAL
             if (t.add) value += VLOAD(out + j);
 #endif
             OUTPUT_VSTORE(t.last_block ? with_epilogue_vector(epilogue, value, t.column + j, at + j) : value, out + j);
         }
         for (; j < t.width; ++j) {
             REAL value = tile[j];
-#if OUTPUT_AS == 0
+#if OUTPUT_AS == AS_REAL
             if (t.add) value += out[j];
 #endif
             out[j] = ROUNDED(t.last_block ? with_epilogue(epilogue, value, t.column + j, at + j) : value);
@@ -180,7 +180,7 @@ static inline REAL left_at(const Left* left, const int i, const int k, const lon
 // Stores a whole tile of `vectors` vectors, or adds it to the sums of previous blocks of k.
 static inline __attribute__((always_inline)) void store_whole_tile(const int vectors, VEC (*sum)[VECTORS],
                                                                    const struct Tile t, __global OUTPUT* out) {
-#if OUTPUT_AS == 0
+#if OUTPUT_AS == AS_REAL
     if (t.add) {
 #pragma unroll
         for (int i = 0; i < ROWS; ++i)
@@ -225,7 +225,7 @@ static inline __attribute__((always_inline)) void multiply(const int vectors, co
         at += left.along;
 #endif
     }
-    // Not for a single vector, since each such place adds 0.1 s of compile time.
+    // A single vector is left out, since each such place adds 0.1 s of compile time.
     if (vectors > 1 && t.height == ROWS && t.width == vectors * VW && !t.last_block) {
         store_whole_tile(vectors, sum, t, out);
     } else {

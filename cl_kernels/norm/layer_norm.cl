@@ -1,8 +1,8 @@
 // Layer normalisation of rows x (rows, n): y = (x - mean) rstd weight + bias, with mean and variance over the row,
 // computed in two passes, and rstd = 1 / sqrt(variance + epsilon). Gradients:
 //
-//   dx = rstd (w - mean of w - h mean of w h),  h = (x - mean) rstd,  w = g weight
-//   dweight = sum over rows of g h,  dbias = sum over rows of g
+//   x_gradient = rstd (gw - mean of gw - h mean of gw h),  h = (x - mean) rstd,  gw = g weight, g the gradient of y
+//   weight_gradient = sum over rows of g h,  bias_gradient = sum over rows of g
 //
 //   SIMD     simd style: a work-item takes `each` rows. global (row groups); layer_norm_columns: COLUMNS neighbouring
 //            columns of `each` rows. global (column blocks, row groups)
@@ -40,19 +40,19 @@
     __global const REAL *restrict x_base, const long x_offset, __global const REAL *restrict g_base,       \
         const long g_offset, __global const REAL *restrict weight_base, const long weight_offset,          \
         __global const REAL *restrict means, const long means_offset, __global const REAL *restrict rstds, \
-        const long rstds_offset, __global REAL *restrict dx_base, const long dx_offset
-#define BACKWARD_ARGUMENTS                                                                                             \
-    x_base, x_offset, g_base, g_offset, weight_base, weight_offset, means, means_offset, rstds, rstds_offset, dx_base, \
-        dx_offset
-// Parameters of layer_norm_columns (dweight and dbias, partial sums over blocks of rows).
-#define COLUMNS_PARAMETERS                                                                             \
-    __global const REAL *restrict x_base, const long x_offset, __global const REAL *restrict g_base,   \
-        const long g_offset, __global const REAL *restrict means, const long means_offset,             \
-        __global const REAL *restrict rstds, const long rstds_offset, __global REAL *restrict weights, \
-        const long weights_offset, __global REAL *restrict biases, const long biases_offset
-#define COLUMNS_ARGUMENTS                                                                                          \
-    x_base, x_offset, g_base, g_offset, means, means_offset, rstds, rstds_offset, weights, weights_offset, biases, \
-        biases_offset
+        const long rstds_offset, __global REAL *restrict x_gradient_base, const long x_gradient_offset
+#define BACKWARD_ARGUMENTS                                                                                    \
+    x_base, x_offset, g_base, g_offset, weight_base, weight_offset, means, means_offset, rstds, rstds_offset, \
+        x_gradient_base, x_gradient_offset
+// Parameters of layer_norm_columns: weight_gradients and bias_gradients are partial sums over blocks of rows.
+#define COLUMNS_PARAMETERS                                                                                      \
+    __global const REAL *restrict x_base, const long x_offset, __global const REAL *restrict g_base,            \
+        const long g_offset, __global const REAL *restrict means, const long means_offset,                      \
+        __global const REAL *restrict rstds, const long rstds_offset, __global REAL *restrict weight_gradients, \
+        const long weight_gradients_offset, __global REAL *restrict bias_gradients, const long bias_gradients_offset
+#define COLUMNS_ARGUMENTS                                                                           \
+    x_base, x_offset, g_base, g_offset, means, means_offset, rstds, rstds_offset, weight_gradients, \
+        weight_gradients_offset, bias_gradients, bias_gradients_offset
 
 #ifdef SIMD
 
@@ -65,11 +65,9 @@ struct RowState {
     BIASED(WEIGHTED((READ(row.x + (c)) - state.mean) * state.rstd, READ(state.weight + (c))), READ(state.bias + (c)))
 #include "row_program.clh"
 
-#define FIRST(v, w, m) (v)
-#define PRODUCT(v, w, m) ((v) * (w))
-#define SQUARED_DEVIATION(v, w, m) (((v) - (m)) * ((v) - (m)))
-ROW_SUM(row_sum, FIRST)
-ROW_SUM(row_dot, PRODUCT)
+#define VALUE_TERM(p, q, m) (p)
+#define SQUARED_DEVIATION(p, q, m) (((p) - (m)) * ((p) - (m)))
+ROW_SUM(row_sum, VALUE_TERM)
 ROW_SUM(row_squares, SQUARED_DEVIATION)
 
 // Moments of a row.
@@ -105,7 +103,7 @@ __kernel void layer_norm(OWN_PARAMETERS, ROW_PARAMETERS) {
 #define READ_WEIGHTED(READ, g, weight, c) READ((g) + (c))
 #endif
 
-// Defines REAL NAME(g, weight, x, n, m): the sum over a row of TERM(w, x, m), with w = g weight and the row's mean m.
+// Defines REAL NAME(g, weight, x, n, m): the sum over a row of TERM(gw, x, m), with gw = g weight and the row's mean m.
 #define ROW_SUM_WEIGHTED(NAME, TERM)                                                                                   \
     static inline REAL NAME(__global const REAL* g, __global const REAL* weight, __global const REAL* x, const long n, \
                             const REAL m) {                                                                            \
@@ -119,10 +117,10 @@ __kernel void layer_norm(OWN_PARAMETERS, ROW_PARAMETERS) {
         for (; i < n; ++i) sum += TERM(READ_WEIGHTED(ROW_ELEMENT, g, weight, i), x[i], m);                             \
         return sum;                                                                                                    \
     }
-#define ONLY_W(w, x, m) (w)
-#define W_TIMES_CENTRED(w, x, m) ((w) * ((x) - (m)))
-ROW_SUM_WEIGHTED(sum_of_w, ONLY_W)
-ROW_SUM_WEIGHTED(sum_of_w_centred, W_TIMES_CENTRED)
+#define GW_TERM(gw, x, m) (gw)
+#define GW_CENTRED_TERM(gw, x, m) ((gw) * ((x) - (m)))
+ROW_SUM_WEIGHTED(sum_gw, GW_TERM)
+ROW_SUM_WEIGHTED(sum_gw_centred, GW_CENTRED_TERM)
 
 NOINLINE void layer_norm_backward_part(const size_t id0, const long rows, const long n, const long each,
                                        BACKWARD_PARAMETERS) {
@@ -131,25 +129,26 @@ NOINLINE void layer_norm_backward_part(const size_t id0, const long rows, const 
         __global const REAL* x = x_base + x_offset + row * n;
         __global const REAL* g = g_base + g_offset + row * n;
         __global const REAL* weight = weight_base + weight_offset;
-        __global REAL* dx = dx_base + dx_offset + row * n;
+        __global REAL* x_gradient = x_gradient_base + x_gradient_offset + row * n;
         const REAL mean = means[means_offset + row], rstd = rstds[rstds_offset + row];
 #if RMS
-        const REAL mean_w = 0;
+        const REAL mean_gw = 0;
 #else
-        const REAL mean_w = sum_of_w(g, weight, x, n, mean) / (REAL)n;
+        const REAL mean_gw = sum_gw(g, weight, x, n, mean) / (REAL)n;
 #endif
-        const REAL mean_wh = sum_of_w_centred(g, weight, x, n, mean) * rstd / (REAL)n;
+        const REAL mean_gwh = sum_gw_centred(g, weight, x, n, mean) * rstd / (REAL)n;
         long c = 0;
         for (; c + LANES <= n; c += LANES) {
             const ROW_VEC h = (ROW_LOAD(x + c) - mean) * rstd;
 #if WEIGHT
-            const ROW_VEC w = ROW_LOAD(g + c) * ROW_LOAD(weight + c);
+            const ROW_VEC gw = ROW_LOAD(g + c) * ROW_LOAD(weight + c);
 #else
-            const ROW_VEC w = ROW_LOAD(g + c);
+            const ROW_VEC gw = ROW_LOAD(g + c);
 #endif
-            row_store(rstd * (w - mean_w - h * mean_wh), dx + c);
+            row_store(rstd * (gw - mean_gw - h * mean_gwh), x_gradient + c);
         }
-        for (; c < n; ++c) dx[c] = rstd * (WEIGHTED(g[c], weight[c]) - mean_w - (x[c] - mean) * rstd * mean_wh);
+        for (; c < n; ++c)
+            x_gradient[c] = rstd * (WEIGHTED(g[c], weight[c]) - mean_gw - (x[c] - mean) * rstd * mean_gwh);
     }
 }
 
@@ -159,22 +158,22 @@ __kernel void layer_norm_backward(const long rows, const long n, const long each
 
 NOINLINE void layer_norm_columns_part(const size_t id0, const size_t id1, const long rows, const long n,
                                       const long each, COLUMNS_PARAMETERS) {
-    REAL of_weight[COLUMNS], of_bias[COLUMNS];
+    REAL weight_sum[COLUMNS], bias_sum[COLUMNS];
     const long first = id0 * (long)COLUMNS, last = min(rows, ((long)id1 + 1) * each);
     const int count = (int)min((long)COLUMNS, n - first);
-    for (int k = 0; k < count; ++k) of_weight[k] = of_bias[k] = 0;
+    for (int k = 0; k < count; ++k) weight_sum[k] = bias_sum[k] = 0;
     for (long row = id1 * each; row < last; ++row) {
         __global const REAL* x = x_base + x_offset + row * n;
         __global const REAL* g = g_base + g_offset + row * n;
         const REAL mean = means[means_offset + row], rstd = rstds[rstds_offset + row];
         for (int k = 0; k < count; ++k) {
-            of_weight[k] += g[first + k] * ((x[first + k] - mean) * rstd);
-            of_bias[k] += g[first + k];
+            weight_sum[k] += g[first + k] * ((x[first + k] - mean) * rstd);
+            bias_sum[k] += g[first + k];
         }
     }
     for (int k = 0; k < count; ++k) {
-        weights[weights_offset + id1 * n + first + k] = of_weight[k];
-        biases[biases_offset + id1 * n + first + k] = of_bias[k];
+        weight_gradients[weight_gradients_offset + id1 * n + first + k] = weight_sum[k];
+        bias_gradients[bias_gradients_offset + id1 * n + first + k] = bias_sum[k];
     }
 }
 
@@ -226,39 +225,39 @@ __kernel void layer_norm_backward(const long rows, const long n, const int lanes
     __global const REAL* x = x_base + x_offset + row * n;
     __global const REAL* g = g_base + g_offset + row * n;
     __global const REAL* weight = weight_base + weight_offset;
-    __global REAL* dx = dx_base + dx_offset + row * n;
+    __global REAL* x_gradient = x_gradient_base + x_gradient_offset + row * n;
     const REAL mean = means[means_offset + row], rstd = rstds[rstds_offset + row];
-    REAL mean_w = 0, mean_wh = 0;
+    REAL mean_gw = 0, mean_gwh = 0;
     for (long c = group.lane; c < n; c += lanes) {
-        const REAL w = WEIGHTED(g[c], weight[c]);
-        mean_w += w;
-        mean_wh += w * ((x[c] - mean) * rstd);
+        const REAL gw = WEIGHTED(g[c], weight[c]);
+        mean_gw += gw;
+        mean_gwh += gw * ((x[c] - mean) * rstd);
     }
 #if RMS
-    mean_w = 0;
+    mean_gw = 0;
 #else
-    mean_w = group_sum(shared, group, mean_w) / (REAL)n;
+    mean_gw = group_sum(shared, group, mean_gw) / (REAL)n;
 #endif
-    mean_wh = group_sum(shared, group, mean_wh) / (REAL)n;
+    mean_gwh = group_sum(shared, group, mean_gwh) / (REAL)n;
     if (group.row >= rows) return;
     for (long c = group.lane; c < n; c += lanes)
-        dx[c] = rstd * (WEIGHTED(g[c], weight[c]) - mean_w - (x[c] - mean) * rstd * mean_wh);
+        x_gradient[c] = rstd * (WEIGHTED(g[c], weight[c]) - mean_gw - (x[c] - mean) * rstd * mean_gwh);
 }
 
 __kernel void layer_norm_columns(const long rows, const long n, const long each, COLUMNS_PARAMETERS) {
     const long column = get_global_id(0), block = get_global_id(1);
     if (column >= n) return;
     const long last = min(rows, (block + 1) * each);
-    REAL of_weight = 0, of_bias = 0;
+    REAL weight_sum = 0, bias_sum = 0;
     for (long row = block * each; row < last; ++row) {
         __global const REAL* x = x_base + x_offset + row * n;
         __global const REAL* g = g_base + g_offset + row * n;
         const REAL mean = means[means_offset + row], rstd = rstds[rstds_offset + row];
-        of_weight += g[column] * ((x[column] - mean) * rstd);
-        of_bias += g[column];
+        weight_sum += g[column] * ((x[column] - mean) * rstd);
+        bias_sum += g[column];
     }
-    weights[weights_offset + block * n + column] = of_weight;
-    biases[biases_offset + block * n + column] = of_bias;
+    weight_gradients[weight_gradients_offset + block * n + column] = weight_sum;
+    bias_gradients[bias_gradients_offset + block * n + column] = bias_sum;
 }
 
 #endif

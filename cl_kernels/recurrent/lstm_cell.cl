@@ -3,7 +3,8 @@
 //
 //   i = sigmoid, f = sigmoid, u = tanh, o = sigmoid of the gates;  c' = f c + i u,  h' = o tanh(c')
 //
-// The backward kernel computes the gradients of the gates' sums and of c from those of h' and c'.
+// The backward kernel computes gate_gradients, those of the gates' sums, and c_gradient from g_h and g_c, the gradients
+// of h' and c'.
 //
 //   SIMD     simd style: a work-item takes `each` rows. global (row groups)
 //   SIMT     simt style: one element each. global (N * H)
@@ -21,12 +22,13 @@
     STATE_PARAMETERS, __global REAL *restrict h_base, const long h_offset, __global REAL *restrict c_next_base, \
         const long c_next_offset
 #define FORWARD_ARGUMENTS STATE_ARGUMENTS, h_base, h_offset, c_next_base, c_next_offset
-#define BACKWARD_PARAMETERS                                                                                \
-    STATE_PARAMETERS, __global const REAL *restrict g_h_base, const long g_h_offset,                       \
-        __global const REAL *restrict g_c_base, const long g_c_offset, __global REAL *restrict gates_base, \
-        const long gates_offset, __global REAL *restrict d_c_base, const long d_c_offset
-#define BACKWARD_ARGUMENTS \
-    STATE_ARGUMENTS, g_h_base, g_h_offset, g_c_base, g_c_offset, gates_base, gates_offset, d_c_base, d_c_offset
+#define BACKWARD_PARAMETERS                                                                                         \
+    STATE_PARAMETERS, __global const REAL *restrict g_h_base, const long g_h_offset,                                \
+        __global const REAL *restrict g_c_base, const long g_c_offset, __global REAL *restrict gate_gradients_base, \
+        const long gate_gradients_offset, __global REAL *restrict c_gradient_base, const long c_gradient_offset
+#define BACKWARD_ARGUMENTS                                                                                   \
+    STATE_ARGUMENTS, g_h_base, g_h_offset, g_c_base, g_c_offset, gate_gradients_base, gate_gradients_offset, \
+        c_gradient_base, c_gradient_offset
 
 // Defines functions of elements of type V, loaded by LOAD(p) and stored by STORE(v, p), at columns from k of a row.
 #define DEFINE_FORWARD(NAME, V, LOAD, STORE)                                                  \
@@ -43,24 +45,24 @@
         STORE(next, c_next_base + c_next_offset + at);                                        \
     }
 
-#define DEFINE_BACKWARD(NAME, V, LOAD, STORE)                                                   \
-    static inline void NAME(const long row, const long k, const long H, BACKWARD_PARAMETERS) {  \
-        __global const REAL* a = a_base + a_offset + row * 4 * H + k;                           \
-        __global const REAL* b = b_base + b_offset + row * 4 * H + k;                           \
-        __global REAL* gates = gates_base + gates_offset + row * 4 * H + k;                     \
-        const long at = row * H + k;                                                            \
-        const V i = d_sigmoid(LOAD(a) + LOAD(b));                                               \
-        const V f = d_sigmoid(LOAD(a + H) + LOAD(b + H));                                       \
-        const V u = d_tanh(LOAD(a + 2 * H) + LOAD(b + 2 * H));                                  \
-        const V o = d_sigmoid(LOAD(a + 3 * H) + LOAD(b + 3 * H));                               \
-        const V previous = LOAD(c_base + c_offset + at), tanh_c = d_tanh(f * previous + i * u); \
-        const V g = LOAD(g_h_base + g_h_offset + at);                                           \
-        const V grad_cell = LOAD(g_c_base + g_c_offset + at) + g * o * (1 - tanh_c * tanh_c);   \
-        STORE(grad_cell* u* i*(1 - i), gates);                                                  \
-        STORE(grad_cell* previous* f*(1 - f), gates + H);                                       \
-        STORE(grad_cell* i*(1 - u * u), gates + 2 * H);                                         \
-        STORE(g* tanh_c* o*(1 - o), gates + 3 * H);                                             \
-        STORE(grad_cell* f, d_c_base + d_c_offset + at);                                        \
+#define DEFINE_BACKWARD(NAME, V, LOAD, STORE)                                                          \
+    static inline void NAME(const long row, const long k, const long H, BACKWARD_PARAMETERS) {         \
+        __global const REAL* a = a_base + a_offset + row * 4 * H + k;                                  \
+        __global const REAL* b = b_base + b_offset + row * 4 * H + k;                                  \
+        __global REAL* gate_gradients = gate_gradients_base + gate_gradients_offset + row * 4 * H + k; \
+        const long at = row * H + k;                                                                   \
+        const V i = d_sigmoid(LOAD(a) + LOAD(b));                                                      \
+        const V f = d_sigmoid(LOAD(a + H) + LOAD(b + H));                                              \
+        const V u = d_tanh(LOAD(a + 2 * H) + LOAD(b + 2 * H));                                         \
+        const V o = d_sigmoid(LOAD(a + 3 * H) + LOAD(b + 3 * H));                                      \
+        const V previous = LOAD(c_base + c_offset + at), tanh_c = d_tanh(f * previous + i * u);        \
+        const V g = LOAD(g_h_base + g_h_offset + at);                                                  \
+        const V cell_gradient = LOAD(g_c_base + g_c_offset + at) + g * o * (1 - tanh_c * tanh_c);      \
+        STORE(cell_gradient* u* i*(1 - i), gate_gradients);                                            \
+        STORE(cell_gradient* previous* f*(1 - f), gate_gradients + H);                                 \
+        STORE(cell_gradient* i*(1 - u * u), gate_gradients + 2 * H);                                   \
+        STORE(g* tanh_c* o*(1 - o), gate_gradients + 3 * H);                                           \
+        STORE(cell_gradient* f, c_gradient_base + c_gradient_offset + at);                             \
     }
 
 #define LOAD_SCALAR(p) (*(p))

@@ -101,7 +101,7 @@ NOINLINE void recurrent_backward_tile(const struct Recurrent s, const int step, 
         __global const REAL* rows[ROWS];
 #pragma unroll
         for (int r = 0; r < ROWS; ++r)
-            rows[r] = next_sum_gradients(s, step, t, min(row + r, end - 1), lengths, grad_a, grad_s);
+            rows[r] = next_sum_gradients(s, step, t, min(row + r, end - 1), lengths, a_gradient, s_gradient);
         multiply_units(rows, panel, GATES * H, tile);
     }
     for (int r = 0; r < ROWS && row + r < end; ++r) {
@@ -111,11 +111,14 @@ NOINLINE void recurrent_backward_tile(const struct Recurrent s, const int step, 
             const int u = (block * PANEL_VECTORS + v) * VW, count = min(VW, H - u);
             if (count <= 0) break;
             const long at = (long)n * H + u;
-            const VEC grad_next = VLOAD(tile + (r * PANEL_VECTORS + v) * VW) + load_units(grad_h + at, count);
-            if (step == s.steps) store_units(grad_next, grad_h + at, count);
+            const VEC next_gradient = VLOAD(tile + (r * PANEL_VECTORS + v) * VW) + load_units(h_gradient + at, count);
+            if (step == s.steps) store_units(next_gradient, h_gradient + at, count);
             else if (t < length_of(s, lengths, n))
-                backward_step(s, t, n, u, grad_next, g, lengths, h0, c0, y, saved, grad_a, grad_s, grad_h, grad_c);
-            else skip_backward_step(s, t, n, u, g, lengths, h0, c0, y, saved, grad_a, grad_s, grad_h, grad_c);
+                backward_step(s, t, n, u, next_gradient, g, lengths, h0, c0, y, saved, a_gradient, s_gradient,
+                              h_gradient, c_gradient);
+            else
+                skip_backward_step(s, t, n, u, g, lengths, h0, c0, y, saved, a_gradient, s_gradient, h_gradient,
+                                   c_gradient);
         }
     }
 }

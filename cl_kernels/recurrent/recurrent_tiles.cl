@@ -119,11 +119,11 @@ __kernel void recurrent_forward_tiles(const struct Recurrent s, const int step, 
 // Copies columns [k0, k0 + CHUNK) of the gradients of the sums of the next step, for the group's rows.
 static inline void stage_gradients(__local REAL* gradients, const struct Item item, const struct Recurrent s,
                                    const int step, const int t, const int k0, __global const int* lengths,
-                                   __global const REAL* grad_a, __global const REAL* grad_s) {
+                                   __global const REAL* a_gradient, __global const REAL* s_gradient) {
     for (int i = item.number; i < TILE_ROWS * CHUNK; i += GROUP) {
         const int r = i / CHUNK, k = i % CHUNK, row = min(item.row0 + r, s.rows - 1);
         gradients[r * CHUNK_ROW + k] =
-            k0 + k < GATES * s.units ? next_sum_gradients(s, step, t, row, lengths, grad_a, grad_s)[k0 + k] : 0;
+            k0 + k < GATES * s.units ? next_sum_gradients(s, step, t, row, lengths, a_gradient, s_gradient)[k0 + k] : 0;
     }
 }
 
@@ -145,8 +145,8 @@ __kernel void recurrent_backward_tiles(const struct Recurrent s, const int step,
 #pragma unroll
     for (int r = 0; r < ROWS_PER_ITEM; ++r) sum[r] = 0;
     for (int k0 = 0; k0 < (step == 0 ? 0 : GATES * H); k0 += CHUNK) {
-        stage_gradients(gradients, item, s, step, t, k0, lengths + lengths_offset, grad_a + grad_a_offset,
-                        grad_s + grad_s_offset);
+        stage_gradients(gradients, item, s, step, t, k0, lengths + lengths_offset, a_gradient + a_gradient_offset,
+                        s_gradient + s_gradient_offset);
         stage_weights_transposed(weights, item, H, k0, weight + weight_offset);
         barrier(CLK_LOCAL_MEM_FENCE);
         for (int k = 0; k < CHUNK; k += 4) {
@@ -163,11 +163,11 @@ __kernel void recurrent_backward_tiles(const struct Recurrent s, const int step,
     for (int r = 0; r < ROWS_PER_ITEM; ++r) {
         const int n = item.row0 + item.line * ROWS_PER_ITEM + r;
         if (n >= s.rows) return;
-        __global REAL* grad_next = grad_h + grad_h_offset + (long)n * H + u;
-        const REAL grad_state = sum[r] + *grad_next;
-        if (step == s.steps) *grad_next = grad_state;
+        __global REAL* next_gradient = h_gradient + h_gradient_offset + (long)n * H + u;
+        const REAL state_gradient = sum[r] + *next_gradient;
+        if (step == s.steps) *next_gradient = state_gradient;
         else if (t < length_of(s, lengths + lengths_offset, n))
-            backward_step(s, t, n, u, grad_state, RECURRENT_BACKWARD_ARGUMENTS);
+            backward_step(s, t, n, u, state_gradient, RECURRENT_BACKWARD_ARGUMENTS);
         else skip_backward_step(s, t, n, u, RECURRENT_BACKWARD_ARGUMENTS);
     }
 }

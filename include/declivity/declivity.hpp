@@ -142,7 +142,6 @@
 #include <declivity/runtime/error.hpp>
 #include <declivity/runtime/event.hpp>
 #include <declivity/runtime/launch.hpp>
-#include <declivity/runtime/per_thread.hpp>
 #include <declivity/runtime/process.hpp>
 #include <declivity/runtime/profiler.hpp>
 #include <declivity/runtime/scope.hpp>
@@ -173,3 +172,83 @@
 #include <declivity/train/step.hpp>
 #include <declivity/train/trainer.hpp>
 #include <declivity/version.hpp>
+
+// Groups of the documentation: one for each folder, of functions for each header, of modules for each subject.
+
+/// @defgroup tensor Tensors
+/// Tensors, their types, creation, basic indexing, random numbers and gradients. Layer 3.
+
+/// @defgroup functions Functions of tensors
+/// The catalogue of differentiable functions, by subject. Layer 5.
+
+/// @defgroup autograd Automatic differentiation
+/// Backward passes, gradients of any order, custom functions and checkpoints. Layer 4.
+
+/// @defgroup capture Graph capture
+/// Steps that are recorded once and replayed. Layer 5.
+
+/// @defgroup nn Modules of neural networks
+/// Modules with parameters, by subject. Layer 6.
+
+/// @defgroup nn_module Modules, containers and parameters
+/// @ingroup nn
+
+/// @defgroup nn_linear Linear layers
+/// @ingroup nn
+
+/// @defgroup nn_conv Convolution layers
+/// @ingroup nn
+
+/// @defgroup nn_pool Pooling and upsampling layers
+/// @ingroup nn
+
+/// @defgroup nn_norm Normalisation layers
+/// @ingroup nn
+
+/// @defgroup nn_activation Activations, and functions as layers
+/// @ingroup nn
+
+/// @defgroup nn_attention Attention and transformers
+/// @ingroup nn
+
+/// @defgroup nn_recurrent Recurrent layers
+/// @ingroup nn
+
+/// @defgroup nn_embedding Embedding layers
+/// @ingroup nn
+
+/// @defgroup nn_dropout Dropout layers
+/// @ingroup nn
+
+/// @defgroup nn_padding Padding layers
+/// @ingroup nn
+
+/// @defgroup nn_audio Spectrograms as layers
+/// @ingroup nn
+
+/// @defgroup nn_loss Losses as modules
+/// @ingroup nn
+
+/// @defgroup optim Optimizers and learning rate schedules
+/// Optimizers, gradient clipping and learning rate schedules. Layer 6.
+
+/// @defgroup data Data sets and loaders
+/// Data sets, samplers, transforms, batches and loaders. Layer 7.
+
+/// @defgroup train Training
+/// The trainer, its callbacks and metrics. Layer 7.
+
+/// @defgroup models Models
+/// Language models with the weights of Hugging Face, classifiers, translation and recommenders. Layer 7.
+
+/// @defgroup text Text
+/// Tokenizers, vocabularies, data sets of sequences, text generation and metrics. Layer 7.
+
+/// @defgroup io Files
+/// Formats of weights, arrays and images. Layer 6.
+
+/// @defgroup ops Operators on views
+/// Operators without gradients, on which the functions are built, and element types. Layer 2.
+
+/// @defgroup runtime Devices, memory and errors
+/// OpenCL devices, memory, kernels, errors and profiling. Layer 1.

@@ -105,14 +105,14 @@ class Backward {
         for (std::size_t i = 0; i < node.outputs.size(); ++i) {
             Tensor& gradient = received[i];
             if (gradient.defined()) apply_hooks(node.outputs[i].hooks, gradient);
-            inputs_.store(node, i, gradient);
+            inputs_.record_gradient(node, i, gradient);
         }
         if (!request_.accumulate && !inputs_.leads_to_input(node)) return;
         if (!node.rule && !node.recompute)
-            throw ValueError(
-                fmt::format("backward of {}: the graph was freed by an earlier backward; pass retain_graph to the "
-                            "first one to use it again",
-                            node.name));
+            throw ValueError(fmt::format(
+                "backward of {}: expected a graph, got one that an earlier backward freed; pass retain_graph to the "
+                "first one to use it again",
+                node.name));
         const ResumedScope resumed(node.scope);  // profiles and errors show the layer that called the function
         if (node.recompute) return visit_recomputed(node, received);
         for (std::size_t i = 0; i < node.outputs.size(); ++i)
@@ -234,8 +234,10 @@ class Backward {
         const std::vector<Tensor>& gradients = inputs_.gradients();
         for (std::size_t i = 0; i < gradients.size(); ++i)
             if (!gradients[i].defined() && !request_.allow_unused)
-                throw ValueError(fmt::format(
-                    "grad: input {} is not used by the outputs; allow_unused returns an undefined tensor for it", i));
+                throw ValueError(
+                    fmt::format("grad: expected outputs that use input {}, got none; allow_unused returns an undefined "
+                                "tensor for it",
+                                i));
         return gradients;
     }
 

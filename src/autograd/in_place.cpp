@@ -7,7 +7,7 @@
 #include <declivity/tensor/function_call.hpp>
 #include <fmt/format.h>
 
-#include "followers.hpp"
+#include "dependent_views.hpp"
 #include "graph.hpp"
 #include "ops/engine/lazy_array.hpp"
 #include "ops/support/sharing.hpp"
@@ -48,7 +48,7 @@ void replace_value(const Tensor& tensor, Tensor source) {
     state.output = state_of(source)->output;
     state.shares.reset();
     source = {};
-    refresh_followers(tensor);
+    refresh_dependent_views(tensor);
     if (auto* const observer = TensorObserver::current()) observer->value_replaced(state_of(tensor));
 }
 
@@ -60,9 +60,9 @@ ops::View writable(const Tensor& tensor, std::string_view function) {
 
 }  // namespace detail
 
+using detail::access_value;
 using detail::checked_state;
 using detail::replace_value;
-using detail::used_value;
 using detail::writable;
 using detail::written_in_graph;
 
@@ -93,7 +93,7 @@ void fill_in_place(std::string_view name, const Tensor& to, const Scalar& value)
 
 }  // namespace
 
-void Tensor::bump_version() const { used_value(state_, "bump_version").view().buffer.bump_version(); }
+void Tensor::bump_version() const { access_value(state_, "bump_version").view().buffer.bump_version(); }
 
 void Tensor::assign(const Tensor& other) {
     auto& state = checked_state(state_, "assign");

@@ -99,7 +99,7 @@ void LeafGradients::release(const std::shared_ptr<TensorState>& leaf) {
     Tensor gradient = entry->second.take();
     sums_.erase(entry);
     apply_hooks(leaf->hooks, gradient);
-    inputs_.store(*leaf, gradient);
+    inputs_.record_gradient(*leaf, gradient);
     if (!accumulate_) return;
     accumulate(leaf, std::move(gradient));
     const PostAccumulateHooks hooks = leaf->post_accumulate_hooks;  // a hook may add or remove hooks

@@ -38,12 +38,12 @@ bool RequestedInputs::leads_to_input(const Edge& edge) const {
     return edge.node && (on_path_.contains(edge.node.get()) || contains(*edge.node, edge.output));
 }
 
-void RequestedInputs::store(const GradNode& node, std::size_t output, const Tensor& gradient) {
+void RequestedInputs::record_gradient(const GradNode& node, std::size_t output, const Tensor& gradient) {
     if (const auto found = nodes_.find({&node, output}); found != nodes_.end())
         for (const std::size_t input : found->second) gradients_[input] = gradient;
 }
 
-void RequestedInputs::store(const TensorState& leaf, const Tensor& gradient) {
+void RequestedInputs::record_gradient(const TensorState& leaf, const Tensor& gradient) {
     if (const auto found = leaves_.find(&leaf); found != leaves_.end())
         for (const std::size_t input : found->second) gradients_[input] = gradient;
 }

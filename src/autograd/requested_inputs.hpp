@@ -29,8 +29,8 @@ class RequestedInputs {
     [[nodiscard]] bool contains(const GradNode& node, std::size_t output) const {
         return nodes_.contains({&node, output});
     }
-    void store(const GradNode& node, std::size_t output, const Tensor& gradient);
-    void store(const TensorState& leaf, const Tensor& gradient);
+    void record_gradient(const GradNode& node, std::size_t output, const Tensor& gradient);
+    void record_gradient(const TensorState& leaf, const Tensor& gradient);
 
     /// Gradients of the inputs; undefined for those that were not reached.
     [[nodiscard]] const std::vector<Tensor>& gradients() const { return gradients_; }

@@ -28,7 +28,7 @@ ops::Expression detail::through_activation(const GradientContext& context, std::
     if (call.activations[input] == nullptr) return {};
     const std::shared_ptr<GradNode>& node = *call.activations[input];
     const Activation& activation = *node->activation;
-    if (ops::info(activation.function).of_gradient[0].needs_input[0]) return {};
+    if (ops::info(activation.function).gradient_info[0].needs_input[0]) return {};
     call.passed[input] = true;
     if (!call.retain_graph && !ops::is_shared(node)) node->rule = nullptr;
     return ops::Expression::gradient(activation.function, 0, g, std::array{ops::Expression()}, elements,

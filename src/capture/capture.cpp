@@ -8,10 +8,10 @@
 
 #include <declivity/ops/copy.hpp>
 #include <declivity/runtime/error.hpp>
-#include <declivity/runtime/process.hpp>
 #include <declivity/runtime/scope.hpp>
 #include <fmt/format.h>
 
+#include "runtime/process.hpp"
 #include "capture_tracker.hpp"
 #include "runtime/capture.hpp"
 #include "tensor/tensor_state.hpp"
@@ -184,7 +184,7 @@ struct CapturedStep::State {
             }
         }
         const std::vector<BufferRange> ranges = buffer_ranges(inputs);
-        if (entry.uses && !entry.uses->apart(ranges)) return plain(inputs);
+        if (entry.uses && !entry.uses->aliases_safely(ranges)) return plain(inputs);
         entry.discard();
         // Discarded afterwards: a trial capture to learn how the step uses inputs that must be copied, valid only if it
         // does not write to them.
@@ -209,7 +209,7 @@ struct CapturedStep::State {
         std::vector<std::size_t> from_input = inputs_among(out, captured_inputs.tensors);
         if (Capture::current() == &capture) {  // nothing was refused within the step
             if (const auto refusal = find_refusal(out, from_input, captured_inputs.buffers, *tracker))
-                capture.refuse(refusal->what, refusal->consequence, refusal->instead);
+                capture.refuse(refusal->operation, refusal->reason, refusal->remedy);
         }
         if (Capture::current() == &capture) {
             // Evaluated in the order of a plain call: in f16 the result depends on what is rounded in between.
@@ -225,14 +225,15 @@ struct CapturedStep::State {
                 copy_back(inputs[i], captured_inputs.tensors[i]);
         for (std::size_t i = 0; i < out.size(); ++i)
             if (from_input[i] != kNone) out[i] = inputs[from_input[i]];
-        settle(entry, capture, command_list, tracker, uses, ambiguous);
+        use_or_discard(entry, capture, command_list, tracker, uses, ambiguous);
         if (entry.command_list) entry.results = out, entry.result_inputs = std::move(from_input);
         return out;
     }
 
     /// Decides what to do with a finished capture.
-    void settle(Entry& entry, const Capture& capture, const CommandList& command_list,
-                const std::shared_ptr<detail::CaptureTracker>& tracker, const CapturedUses& uses, bool ambiguous) {
+    void use_or_discard(Entry& entry, const Capture& capture, const CommandList& command_list,
+                        const std::shared_ptr<detail::CaptureTracker>& tracker, const CapturedUses& uses,
+                        bool ambiguous) {
         if (!capture.refused().empty()) {
             refuse(capture.refused());
         } else if (ambiguous || capture.incomplete()) {  // the call itself was as it should be
@@ -317,7 +318,7 @@ struct CapturedStep::State {
     }
 
     struct Refusal {
-        const char *what, *consequence, *instead;
+        const char *operation, *reason, *remedy;
     };
     /// Results or gradients that a replay cannot reproduce.
     static std::optional<Refusal> find_refusal(const std::vector<Tensor>& out,
@@ -359,13 +360,13 @@ struct CapturedStep::State {
     }
 
     std::vector<Tensor> replay(const Entry& entry, const std::vector<Tensor>& inputs) {
-        if (std::ranges::any_of(inputs, &Tensor::requires_grad) || !entry.uses->apart(buffer_ranges(inputs)))
+        if (std::ranges::any_of(inputs, &Tensor::requires_grad) || !entry.uses->aliases_safely(buffer_ranges(inputs)))
             return plain(inputs);
         std::vector<Tensor> replay_inputs;
         std::vector<std::uint64_t> versions;
         for (std::size_t i = 0; i < inputs.size(); ++i) {
             Tensor x = inputs[i];
-            if (!is_dense(x.value().view()) || !entry.command_list.serves(i, buffer_range(x.value().view())))
+            if (!is_dense(x.value().view()) || !entry.command_list.is_compatible(i, buffer_range(x.value().view())))
                 x = copy_with_misalignment(x, entry.command_list.misalignment(i));
             entry.command_list.replace(i, buffer_range(x.value().view()));
             versions.push_back(x.value().view().buffer.version());
@@ -387,7 +388,7 @@ struct CapturedStep::State {
     std::vector<Tensor> call(const std::vector<Tensor>& inputs) {
         const RecursionGuard recursion_guard(running);
         if (Capture::current() != nullptr || !refused.empty()) return step(inputs);  // part of the enclosing capture
-        for (const Tensor& x : inputs) detail::require_defined("Recorded", x);
+        for (const Tensor& x : inputs) detail::require_defined("CapturedStep", x);
         if (!entries.empty() && inputs.size() != entries.front()->inputs.size())
             throw ValueError(
                 fmt::format("CapturedStep: expected {} inputs, got {}", entries.front()->inputs.size(), inputs.size()));

@@ -36,7 +36,7 @@ std::shared_ptr<CaptureTracker> CaptureTracker::attach(Capture& capture) {
 }
 
 void CaptureTracker::uses(const std::shared_ptr<TensorState>& tensor) {
-    Used& used = find_or_add(used_, used_indices_, tensor.get());
+    UsedTensor& used = find_or_add(used_tensors_, used_indices_, tensor.get());
     if (!used.tensor.expired()) return;  // otherwise new, or of a destroyed tensor
     used = {tensor, state_of(tensor->value).get(), tensor->requires_grad, hooks_of(*tensor), {}};
 }
@@ -61,14 +61,14 @@ void CaptureTracker::writes_grad(const std::shared_ptr<TensorState>& leaf) { gra
 
 void CaptureTracker::value_replaced(const std::shared_ptr<TensorState>& tensor) {
     if (const auto entry = used_indices_.find(tensor.get()); entry != used_indices_.end())
-        used_[entry->second].value = state_of(tensor->value).get();
+        used_tensors_[entry->second].value = state_of(tensor->value).get();
 }
 
 void CaptureTracker::close() {
     used_indices_.clear();
     grad_indices_.clear();
-    std::erase_if(used_, [](const Used& used) { return used.tensor.expired(); });
-    for (Used& used : used_) {
+    std::erase_if(used_tensors_, [](const UsedTensor& used) { return used.tensor.expired(); });
+    for (UsedTensor& used : used_tensors_) {
         const auto tensor = used.tensor.lock();
         used.retained = tensor->value;
         assigned_ =
@@ -80,7 +80,7 @@ void CaptureTracker::close() {
 }
 
 bool CaptureTracker::inputs_aliased(std::uint64_t capture, const std::vector<Tensor>& inputs) const {
-    return std::ranges::any_of(used_, [&](const Used& used) {
+    return std::ranges::any_of(used_tensors_, [&](const UsedTensor& used) {
         const auto tensor = used.tensor.lock();
         if (!tensor || !tensor->value.computed() || ops::capture_of(tensor->value) == capture) return false;
         const auto is_same = [&](const Tensor& input) {
@@ -115,7 +115,7 @@ bool CaptureTracker::leaves_graph() const {
 }
 
 bool CaptureTracker::is_unchanged() const {
-    const auto same = [](const Used& used) {
+    const auto same = [](const UsedTensor& used) {
         const auto tensor = used.tensor.lock();
         return !tensor || (state_of(tensor->value).get() == used.value && tensor->requires_grad == used.requires_grad &&
                            hooks_of(*tensor) == used.hooks);
@@ -126,7 +126,7 @@ bool CaptureTracker::is_unchanged() const {
         return grad.existed ? leaf->grad.defined() && state_of(leaf->grad) == grad.previous.lock()
                             : !leaf->grad.defined();
     };
-    return std::ranges::all_of(used_, same) && std::ranges::all_of(grads_, same_grad);
+    return std::ranges::all_of(used_tensors_, same) && std::ranges::all_of(grads_, same_grad);
 }
 
 void CaptureTracker::restore() const {

@@ -54,7 +54,7 @@ class CaptureTracker final : public TensorObserver {
     void restore() const;
 
   private:
-    struct Used {
+    struct UsedTensor {
         std::weak_ptr<TensorState> tensor;
         const void* value;
         bool requires_grad;
@@ -72,7 +72,7 @@ class CaptureTracker final : public TensorObserver {
 
     bool assigned_ = false;  // by the step itself
     // Vectors, since each replay iterates over them; the maps give the index of each tensor while the step runs.
-    std::vector<Used> used_;
+    std::vector<UsedTensor> used_tensors_;
     std::vector<Grad> grads_;
     std::unordered_map<const TensorState*, std::size_t> used_indices_, grad_indices_;
 };

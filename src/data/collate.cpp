@@ -30,7 +30,7 @@ io::HostArray allocate_batch(DType dtype, Shape shape, std::size_t examples) {
     return {dtype, shape, std::vector<std::byte>(static_cast<std::size_t>(shape.numel()) * size_of(dtype))};
 }
 
-io::HostArray stacked(const char* function, std::span<const Example> examples, std::size_t field) {
+io::HostArray stack_field(const char* function, std::span<const Example> examples, std::size_t field) {
     const io::HostArray& first = examples[0][field];
     io::HostArray out = allocate_batch(first.dtype, first.shape, examples.size());
     const std::size_t example_bytes = out.bytes.size() / examples.size();
@@ -73,7 +73,7 @@ void copy_corner(const std::byte* from, const Shape& shape, std::byte* to, const
                     padded_shape, element_bytes, axis + 1);
 }
 
-io::HostArray padded(std::span<const Example> examples, std::size_t field, double value, std::int64_t multiple) {
+io::HostArray pad_field(std::span<const Example> examples, std::size_t field, double value, std::int64_t multiple) {
     const io::HostArray& first = examples[0][field];
     Shape shape = first.shape;
     for (const Example& example : examples) {
@@ -133,7 +133,7 @@ Example stack(std::span<const Example> examples) {
     require_examples("stack", examples);
     std::vector<io::HostArray> arrays;
     for (std::size_t field = 0; field < examples[0].size(); ++field)
-        arrays.push_back(stacked("stack", examples, field));
+        arrays.push_back(stack_field("stack", examples, field));
     return {examples[0].names(), std::move(arrays)};
 }
 
@@ -150,11 +150,11 @@ Collate pad(PadOptions options) {
         for (std::size_t field = 0; field < names.size(); ++field) {
             const auto value = options.values.find(names[field]);
             if (value == options.values.end()) {
-                arrays.push_back(stacked("pad", examples, field));
+                arrays.push_back(stack_field("pad", examples, field));
                 continue;
             }
             if (lengths_of.empty()) lengths_of.push_back(names[field]);
-            arrays.push_back(padded(examples, field, value->second, options.multiple));
+            arrays.push_back(pad_field(examples, field, value->second, options.multiple));
         }
         for (const std::string& name : lengths_of) {
             arrays.push_back(lengths(examples, position_of("pad", examples[0].names(), name)));

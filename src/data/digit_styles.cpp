@@ -261,7 +261,7 @@ std::vector<DigitStyle> seven() {
 
 std::vector<DigitStyle> eight() {
     return {
-        // Like an S, and back.
+        // An S, and back.
         {{{.70F, .20F},
           {.52F, .08F},
           {.30F, .20F},

@@ -11,11 +11,11 @@
 
 #include <declivity/runtime/error.hpp>
 #include <declivity/runtime/event.hpp>
-#include <declivity/runtime/process.hpp>
 #include <declivity/runtime/scope.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "runtime/process.hpp"
 #include "field_names.hpp"
 
 namespace declivity::data {
@@ -69,12 +69,13 @@ struct Loader::State {
           fields(source.fields()),
           names(names_of("Loader", fields)),
           in_place(has_fixed_shapes(fields) && !loader_options.collate &&
-                   (!loader_options.transform || loader_options.transform.of_image())),
-          image(loader_options.transform.of_image() && has_fixed_shapes(fields) ? image_field(fields) : fields.size()),
+                   (!loader_options.transform || loader_options.transform.is_image_transform())),
+          image(loader_options.transform.is_image_transform() && has_fixed_shapes(fields) ? image_field(fields)
+                                                                                          : fields.size()),
           sampler(loader_options.sampler   ? loader_options.sampler
                   : loader_options.shuffle ? std::make_shared<const RandomSampler>()
                                            : std::shared_ptr<const Sampler>(std::make_shared<SequentialSampler>())),
-          plan(plan_of(0)) {}
+          epoch_batches(batches_of(0)) {}
 
     std::shared_ptr<const Dataset> dataset_owner;
     const Dataset& dataset;
@@ -93,12 +94,12 @@ struct Loader::State {
     // The current epoch. A worker thread compares the number of starts to detect that its batch belongs to an abandoned
     // epoch.
     std::uint64_t epoch = 0, starts = 0;
-    Batches plan;
+    Batches epoch_batches;
     std::size_t next_to_prepare = 0, next_to_return = 0;
     std::map<std::size_t, Prepared> prepared;
     FieldNames collated;  // fields returned by the collate function
 
-    [[nodiscard]] Batches plan_of(std::uint64_t epoch_number) const {
+    [[nodiscard]] Batches batches_of(std::uint64_t epoch_number) const {
         Batches out = sampler->batches(
             {.examples = dataset.size(), .batch = options.batch, .seed = options.seed, .epoch = epoch_number});
         for (const auto& batch : out) {
@@ -117,13 +118,13 @@ struct Loader::State {
         std::unique_lock lock(mutex);
         for (;;) {
             work_available.wait(lock, [&] {
-                return stopping || (starts > 0 && next_to_prepare < plan.size() &&
+                return stopping || (starts > 0 && next_to_prepare < epoch_batches.size() &&
                                     next_to_prepare < next_to_return + static_cast<std::size_t>(options.ahead));
             });
             if (stopping) return;
             const std::size_t number = next_to_prepare++;
             const std::uint64_t start_number = starts, epoch_number = epoch;
-            const std::vector<std::int64_t> indices = plan[number];
+            const std::vector<std::int64_t> indices = epoch_batches[number];
             lock.unlock();
             Prepared result;
             try {
@@ -301,22 +302,22 @@ Loader::~Loader() {
 
 std::int64_t Loader::batches() const {
     const std::scoped_lock lock(state_->mutex);
-    return static_cast<std::int64_t>(state_->plan.size());
+    return static_cast<std::int64_t>(state_->epoch_batches.size());
 }
 
 std::int64_t Loader::examples() const {
     const std::scoped_lock lock(state_->mutex);
     std::int64_t sum = 0;
-    for (const auto& batch : state_->plan) sum += static_cast<std::int64_t>(batch.size());
+    for (const auto& batch : state_->epoch_batches) sum += static_cast<std::int64_t>(batch.size());
     return sum;
 }
 
 std::int64_t Loader::examples(std::int64_t batch) const {
     const std::scoped_lock lock(state_->mutex);
-    if (batch < 0 || std::cmp_greater_equal(batch, state_->plan.size()))
+    if (batch < 0 || std::cmp_greater_equal(batch, state_->epoch_batches.size()))
         throw ValueError(
-            fmt::format("Loader::examples: expected a batch in [0, {}), got {}", state_->plan.size(), batch));
-    return static_cast<std::int64_t>(state_->plan[static_cast<std::size_t>(batch)].size());
+            fmt::format("Loader::examples: expected a batch in [0, {}), got {}", state_->epoch_batches.size(), batch));
+    return static_cast<std::int64_t>(state_->epoch_batches[static_cast<std::size_t>(batch)].size());
 }
 
 const LoaderOptions& Loader::options() const noexcept { return state_->options; }
@@ -334,14 +335,15 @@ LoaderIterator Loader::begin() {
 
 void Loader::start(std::uint64_t epoch, std::int64_t first_batch) {
     declivity::detail::refuse_after_fork("Loader::start");
-    Batches plan = state_->plan_of(epoch);
-    if (first_batch < 0 || std::cmp_greater(first_batch, plan.size()))
-        throw ValueError(fmt::format("Loader::start: expected a batch in [0, {}], got {}", plan.size(), first_batch));
+    Batches epoch_batches = state_->batches_of(epoch);
+    if (first_batch < 0 || std::cmp_greater(first_batch, epoch_batches.size()))
+        throw ValueError(
+            fmt::format("Loader::start: expected a batch in [0, {}], got {}", epoch_batches.size(), first_batch));
     {
         const std::scoped_lock lock(state_->mutex);
         state_->epoch = epoch;
         ++state_->starts;
-        state_->plan = std::move(plan);
+        state_->epoch_batches = std::move(epoch_batches);
         state_->prepared.clear();
         state_->next_to_prepare = state_->next_to_return = static_cast<std::size_t>(first_batch);
     }
@@ -353,7 +355,7 @@ std::optional<Batch> Loader::next() {
     const Span span("next batch", SpanKind::wait);
     std::unique_lock lock(state_->mutex);
     if (state_->starts == 0) throw ValueError("Loader::next: expected an epoch started by start(), got none");
-    if (state_->next_to_return >= state_->plan.size()) return std::nullopt;
+    if (state_->next_to_return >= state_->epoch_batches.size()) return std::nullopt;
     state_->batch_ready.wait(lock, [&] { return state_->prepared.contains(state_->next_to_return); });
     Prepared prepared = std::move(state_->prepared.extract(state_->next_to_return).mapped());
     ++state_->next_to_return;

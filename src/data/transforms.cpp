@@ -36,18 +36,18 @@ std::size_t find_image_field(const Example& example) {
 }  // namespace
 
 void Transform::operator()(Image& image, Random& random) const {
-    if (!of_image_)
-        throw ValueError(of_example_ ? "Transform: expected an example, got an image"
-                                     : "Transform: expected a function, got an empty one");
-    of_image_(image, random);
+    if (!image_function_)
+        throw ValueError(example_function_ ? "Transform: expected an example, got an image"
+                                           : "Transform: expected a function, got an empty one");
+    image_function_(image, random);
 }
 
 void Transform::operator()(Example& example, Random& random) const {
-    if (of_example_) return of_example_(example, random);
-    if (!of_image_) throw ValueError("Transform: expected a function, got an empty one");
+    if (example_function_) return example_function_(example, random);
+    if (!image_function_) throw ValueError("Transform: expected a function, got an empty one");
     io::HostArray& array = example[find_image_field(example)];
     Image image = to_image(array);
-    of_image_(image, random);
+    image_function_(image, random);
     from_image(image, array);
 }
 
@@ -78,7 +78,7 @@ void from_image(const Image& image, io::HostArray& array) {
 
 Transform on_fields(std::vector<std::string> names, Transform transform) {
     if (names.empty()) throw ValueError("on_fields: expected the names of fields, got none");
-    if (!transform.of_image())
+    if (!transform.is_image_transform())
         throw ValueError("on_fields: expected a transform of an image, got a transform of an example");
     return [names = std::move(names), transform = std::move(transform)](Example& example, Random& random) {
         const Random initial_random = random;
@@ -164,7 +164,7 @@ Transform random_horizontal_flip(float probability) {
 Transform compose(std::vector<Transform> transforms) {
     for (const Transform& transform : transforms)
         if (!transform) throw ValueError("compose: expected transforms, got an empty one");
-    if (std::ranges::all_of(transforms, &Transform::of_image))
+    if (std::ranges::all_of(transforms, &Transform::is_image_transform))
         return [transforms = std::move(transforms)](Image& image, Random& random) {
             for (const Transform& transform : transforms) transform(image, random);
         };

@@ -19,9 +19,9 @@ namespace {
 namespace fs = std::filesystem;
 
 // Blocks SIGXFSZ in this thread, which terminates the program by default, and consumes one raised by a write.
-class HoldSizeSignal {
+class BlockSigxfsz {
   public:
-    HoldSizeSignal() {
+    BlockSigxfsz() {
         sigemptyset(&signal_);
         sigaddset(&signal_, SIGXFSZ);
         sigset_t pending;
@@ -29,7 +29,7 @@ class HoldSizeSignal {
         was_pending_ = sigismember(&pending, SIGXFSZ) == 1;
         pthread_sigmask(SIG_BLOCK, &signal_, &previous_mask_);
     }
-    ~HoldSizeSignal() {
+    ~BlockSigxfsz() {
         const int error = errno;
         if (!was_pending_) {
             const timespec no_wait{};
@@ -38,8 +38,8 @@ class HoldSizeSignal {
         pthread_sigmask(SIG_SETMASK, &previous_mask_, nullptr);
         errno = error;
     }
-    HoldSizeSignal(const HoldSizeSignal&) = delete;
-    HoldSizeSignal& operator=(const HoldSizeSignal&) = delete;
+    BlockSigxfsz(const BlockSigxfsz&) = delete;
+    BlockSigxfsz& operator=(const BlockSigxfsz&) = delete;
 
   private:
     sigset_t signal_{};
@@ -122,7 +122,7 @@ AtomicFile::~AtomicFile() {
 
 void AtomicFile::write(std::span<const std::byte> bytes) {
     constexpr std::size_t kMaxWriteBytes = std::size_t{1} << 30;  // one write() takes less than 2 GiB
-    const HoldSizeSignal hold;
+    const BlockSigxfsz blocked_signal;
     while (!bytes.empty()) {
         const ssize_t written = ::write(descriptor_, bytes.data(), std::min(bytes.size(), kMaxWriteBytes));
         if (written < 0 && errno == EINTR) continue;

@@ -384,9 +384,10 @@ GgufReader::GgufReader(const fs::path& path) {
 
 const std::string& GgufReader::text(const std::string& key) const {
     const auto found = metadata_.find(key);
-    if (found == metadata_.end()) throw ValueError(fmt::format("GgufReader::text: there is no text '{}'", key));
+    if (found == metadata_.end())
+        throw ValueError(fmt::format("GgufReader::text: expected a text named '{}', got no such entry", key));
     if (!std::holds_alternative<std::string>(found->second.value))
-        throw ValueError(fmt::format("GgufReader::text: expected a text, '{}' is something else", key));
+        throw ValueError(fmt::format("GgufReader::text: expected '{}' to be a text, got another type", key));
     return std::get<std::string>(found->second.value);
 }
 
@@ -397,12 +398,13 @@ double GgufReader::number(const std::string& key) const {
         if (const auto* number = std::get_if<std::int64_t>(&value)) return static_cast<double>(*number);
         if (const auto* number = std::get_if<double>(&value)) return *number;
     }
-    throw ValueError(fmt::format("GgufReader::number: there is no number '{}'", key));
+    throw ValueError(fmt::format("GgufReader::number: expected a number named '{}', got none", key));
 }
 
 std::vector<std::byte> GgufReader::read_stored(const std::string& name) const {
     const auto found = arrays_.find(name);
-    if (found == arrays_.end()) throw ValueError(fmt::format("GgufReader::read: there is no array '{}'", name));
+    if (found == arrays_.end())
+        throw ValueError(fmt::format("GgufReader::read: expected the name of an array, got '{}'", name));
     return file_->read_at(found->second.begin, found->second.bytes);
 }
 

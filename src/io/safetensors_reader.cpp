@@ -100,7 +100,8 @@ SafetensorsReader::SafetensorsReader(const fs::path& path) {
 HostArray SafetensorsReader::read(const std::string& name) const {
     const FunctionScope function("io::SafetensorsReader::read");
     const auto found = arrays_.find(name);
-    if (found == arrays_.end()) throw ValueError(fmt::format("SafetensorsReader::read: there is no array '{}'", name));
+    if (found == arrays_.end())
+        throw ValueError(fmt::format("SafetensorsReader::read: expected the name of an array, got '{}'", name));
     const Array& array = found->second;
     const InputFile& file = *files_.at(array.file);
     HostArray out{array.dtype, array.shape, file.read_at(array.begin, ops::bytes_of(array.shape, array.dtype))};

@@ -154,7 +154,7 @@ class LlamaModel : public nn::Callable<Tensor(Tensor, CausalInputs)> {
     Tensor forward(Tensor input_ids, CausalInputs inputs) override {
         require_tokens("Llama", input_ids, max_positions_);
         Tensor x = embed_tokens_(input_ids);
-        // Not part of the state dict, but moved with the model.
+        // It is not part of the state dict, but is moved with the model.
         if (!(frequencies_.device() == x.device())) frequencies_ = frequencies_.to(x.device());
         const Tensor frequencies = frequencies_.to(compute_type(x.dtype()));
         const Tensor positions = resolve_positions("Llama", input_ids, inputs);

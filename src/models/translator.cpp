@@ -66,7 +66,7 @@ Translator::Translator(const TranslatorConfig& config, const ModelOptions& optio
                                    ? target_embedding_.weight()
                                    : embedding_of(config.target_vocab_size, config, options).weight()))) {}
 
-Tensor Translator::embedded(nn::Embedding& table, const Tensor& tokens) {
+Tensor Translator::embed(nn::Embedding& table, const Tensor& tokens) {
     const Tensor positions = arange(0, tokens.size(1), 1, {DType::i64, tokens.device()});
     const Tensor x = table(tokens) * std::sqrt(static_cast<double>(config_.d_model));
     return dropout_(x + sinusoidal_embedding(positions, config_.d_model).to(x.dtype()));
@@ -76,7 +76,7 @@ Tensor Translator::padding_of(const Tensor& tokens) const { return tokens == con
 
 Tensor Translator::encode(const Tensor& source) {
     require_tokens("Translator::encode", source, config_.max_length);
-    return encoder_(embedded(source_embedding_, source), nn::AttentionMasks{.key_padding_mask = padding_of(source)});
+    return encoder_(embed(source_embedding_, source), nn::AttentionMasks{.key_padding_mask = padding_of(source)});
 }
 
 namespace {
@@ -100,7 +100,7 @@ Tensor Translator::decode(const Tensor& target, const Tensor& memory, const Tens
     // Tokens never attend to padding, which is after them.
     const Tensor expanded_memory = for_each_target("memory", memory, target),
                  expanded_source = for_each_target("source", source, target);
-    return head_(decoder_(embedded(target_embedding_, target), expanded_memory, nn::AttentionMasks{.is_causal = true},
+    return head_(decoder_(embed(target_embedding_, target), expanded_memory, nn::AttentionMasks{.is_causal = true},
                           nn::AttentionMasks{.key_padding_mask = padding_of(expanded_source)}));
 }
 
@@ -112,7 +112,7 @@ Tensor Translator::forward(Tensor source, Tensor target) {
 
 std::vector<Tensor> Translator::attention_to_source(const Tensor& source, const Tensor& target) {
     require_tokens("Translator::attention_to_source", target, config_.max_length);
-    return decoder_.attention_to_memory(embedded(target_embedding_, target), encode(source),
+    return decoder_.attention_to_memory(embed(target_embedding_, target), encode(source),
                                         nn::AttentionMasks{.is_causal = true},
                                         nn::AttentionMasks{.key_padding_mask = padding_of(source)});
 }

@@ -84,7 +84,7 @@ Module::Call::Call(Module& module)
       root_(nullptr) {
     detail::ModuleState& state = *module.state_;
     if (Capture::current() != nullptr) guard_call(state);
-    if (!state.placed.load(std::memory_order_relaxed)) state.place();
+    if (!state.attributed.load(std::memory_order_relaxed)) state.attribute_to_scope();
     detail::UnregisteredCalls::enter(*this);
 }
 
@@ -104,7 +104,7 @@ void Module::Call::runs_hooks() const {
 
 bool Module::Call::observed() noexcept { return observer != nullptr; }
 
-void Module::Call::tell(const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs) const {
+void Module::Call::notify_observers(const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs) const {
     if (Capture* const capture = Capture::current(); capture != nullptr)
         capture->refuse("a call with an observer (nn::ObserveCalls)", "a replay would not notify it",
                         "destroy the observer before the step is captured");

@@ -50,7 +50,7 @@ Tensor truncated_normal_(Tensor tensor, double mean, double std, double cut,
     const auto count = static_cast<std::size_t>(tensor.numel());
     std::vector<double> values;
     values.reserve(count);
-    source.take_on_host("truncated_normal_", [&](const ops::RandomPosition& position) {
+    source.draw_on_host("truncated_normal_", [&](const ops::RandomPosition& position) {
         std::uint64_t block = 0;
         while (values.size() < count) {
             const auto words = philox_block(position.seed, position.offset + block++);

@@ -22,7 +22,7 @@ using detail::ModuleState;
 namespace {
 
 /// Each tensor once, with the first of its names.
-std::vector<NamedTensor> deduplicated(std::vector<NamedTensor> tensors) {
+std::vector<NamedTensor> deduplicate(std::vector<NamedTensor> tensors) {
     std::unordered_set<const void*> seen;
     std::erase_if(tensors, [&](const NamedTensor& item) { return !seen.insert(state_of(item.tensor).get()).second; });
     return tensors;
@@ -69,8 +69,8 @@ Module* Module::child_at(std::size_t index) const noexcept {
 }
 
 // A step that uses a moved-from module is captured again at each call.
-void Module::guard(std::function<bool()> holds) const {
-    if (state_ != nullptr) state_->guard(std::move(holds));
+void Module::guard(std::function<bool()> is_unchanged) const {
+    if (state_ != nullptr) state_->guard(std::move(is_unchanged));
     else add_capture_guard([] { return false; });
 }
 
@@ -146,13 +146,13 @@ void Module::add_child(std::string_view name, std::unique_ptr<Module> module) {
 std::vector<NamedTensor> Module::named_parameters() const {
     std::vector<NamedTensor> out;
     ModuleState::of(*this).collect("", &out, nullptr);
-    return deduplicated(std::move(out));
+    return deduplicate(std::move(out));
 }
 
 std::vector<NamedTensor> Module::named_buffers() const {
     std::vector<NamedTensor> out;
     ModuleState::of(*this).collect("", nullptr, &out);
-    return deduplicated(std::move(out));
+    return deduplicate(std::move(out));
 }
 
 std::vector<Tensor> Module::parameters() const {
@@ -170,14 +170,14 @@ std::vector<std::pair<std::string, Module*>> Module::children() const {
 }
 
 void Module::to(const Device& device) {
-    ModuleState::of(*this).forget_places();
+    ModuleState::of(*this).reset_scope_attribution();
     detail::convert(state_dict(), [&](const Tensor& tensor) { return tensor.to(device); });
 }
 
 void Module::to(DType dtype) {
     if (!is_floating(dtype))
         throw TypeError(fmt::format("Module::to: expected a floating type, got {}", name_of(dtype)));
-    ModuleState::of(*this).forget_places();
+    ModuleState::of(*this).reset_scope_attribution();
     detail::convert(state_dict(),
                     [&](const Tensor& tensor) { return is_floating(tensor.dtype()) ? tensor.to(dtype) : tensor; });
 }

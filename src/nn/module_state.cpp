@@ -63,20 +63,21 @@ void ModuleState::collect(std::string_view prefix, std::vector<NamedTensor>* to_
     }
 }
 
-void ModuleState::place() {
+void ModuleState::attribute_to_scope() {
     const auto move = [](const Tensor& tensor) { tensor.value().view().buffer.move_to_scope(Scope::path()); };
     for (const OwnParameter& parameter : parameters) move(parameter.slot->tensor);
     for (const NamedTensor& buffer : buffers) move(buffer.tensor);
-    placed.store(true, std::memory_order_relaxed);
+    attributed.store(true, std::memory_order_relaxed);
 }
 
-void ModuleState::forget_places() {
-    placed.store(false, std::memory_order_relaxed);
-    for (const auto& [name, child] : children) of(*child).forget_places();
+void ModuleState::reset_scope_attribution() {
+    attributed.store(false, std::memory_order_relaxed);
+    for (const auto& [name, child] : children) of(*child).reset_scope_attribution();
 }
 
-void ModuleState::guard(std::function<bool()> holds) const {
-    add_capture_guard([token = lifetime(), holds = std::move(holds)] { return !token.expired() && holds(); });
+void ModuleState::guard(std::function<bool()> is_unchanged) const {
+    add_capture_guard(
+        [token = lifetime(), is_unchanged = std::move(is_unchanged)] { return !token.expired() && is_unchanged(); });
 }
 
 void ModuleState::guard_children() const {

@@ -53,12 +53,12 @@ struct ModuleState {
     void collect(std::string_view prefix, std::vector<NamedTensor>* to_parameters,
                  std::vector<NamedTensor>* to_buffers) const;
     /// Attributes the tensors of this module to the current scope in memory statistics.
-    void place();
-    /// Makes the next call of this module and of each descendant place its tensors.
-    void forget_places();
+    void attribute_to_scope();
+    /// Makes the next call of this module and of each descendant attribute its tensors to its scope.
+    void reset_scope_attribution();
 
     /// Adds a capture guard that also fails once the module was moved or destroyed.
-    void guard(std::function<bool()> holds) const;
+    void guard(std::function<bool()> is_unchanged) const;
     void guard_children() const;
     /// Expires when the module is moved or destroyed. Thread-safe, since several threads may capture with one module.
     [[nodiscard]] std::weak_ptr<const void> lifetime() const;
@@ -71,8 +71,8 @@ struct ModuleState {
     bool external = false;
     std::uint64_t changes = 0;  // number of changes that captured steps cannot follow
     // Several threads may call a module.
-    std::atomic<bool> placed{false};    // its tensors are attributed to its scope in memory statistics
-    std::atomic<bool> reported{false};  // warning about calls of a module that is not a child was printed
+    std::atomic<bool> attributed{false};  // its tensors are attributed to its scope in memory statistics
+    std::atomic<bool> reported{false};    // warning about calls of a module that is not a child was printed
 
   private:
     mutable std::shared_ptr<const void> lifetime_token_;  // created on demand

@@ -110,7 +110,7 @@ void erase_child(Module& module, std::string_view name) {
 void mark_changed(Module& module) {
     ModuleState& state = ModuleState::of(module);
     ++state.changes;
-    state.placed.store(false, std::memory_order_relaxed);
+    state.attributed.store(false, std::memory_order_relaxed);
 }
 
 void add_list(Module& module, std::string_view name, std::unique_ptr<ParametrizationList> list) {

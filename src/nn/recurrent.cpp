@@ -51,8 +51,8 @@ Tensor layer_state(const Tensor& state, std::int64_t i) { return state.defined()
 LstmState layer_state(const LstmState& state, std::int64_t i) {
     return {layer_state(state.hidden, i), layer_state(state.cell, i)};
 }
-Tensor stacked(const std::vector<Tensor>& states) { return stack(states, 0); }
-LstmState stacked(const std::vector<LstmState>& states) {
+Tensor stack_states(const std::vector<Tensor>& states) { return stack(states, 0); }
+LstmState stack_states(const std::vector<LstmState>& states) {
     std::vector<Tensor> hidden, cell;
     for (const LstmState& lstm_state : states) {
         hidden.push_back(lstm_state.hidden);
@@ -146,7 +146,7 @@ Result RecurrentNetwork<Result, State>::forward(Tensor x, State state, Tensor le
         if (layer + 1 < options_.num_layers && options_.dropout > 0 && this->training())
             x = dropout(x, options_.dropout);
     }
-    auto states = stacked(last);
+    auto states = stack_states(last);
     if (unbatched) {
         x = squeeze(x, 1);
         states = map_state(states, [](const Tensor& tensor) { return squeeze(tensor, 1); });

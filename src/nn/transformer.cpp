@@ -92,7 +92,7 @@ void require_memory(const Tensor& memory) {
 
 }  // namespace
 
-Tensor TransformerDecoderLayer::attended(const Tensor& tgt, const AttentionMasks& masks) {
+Tensor TransformerDecoderLayer::self_attend(const Tensor& tgt, const AttentionMasks& masks) {
     return with_residual(tgt, norm1_, norm_first_,
                          [&](const Tensor& in) { return dropout1_(self_attn_(in, {}, {}, masks)); });
 }
@@ -100,13 +100,13 @@ Tensor TransformerDecoderLayer::attended(const Tensor& tgt, const AttentionMasks
 Tensor TransformerDecoderLayer::attention_to_memory(const Tensor& tgt, const Tensor& memory,
                                                     const AttentionMasks& masks, const AttentionMasks& memory_masks) {
     require_memory(memory);
-    const Tensor x = attended(tgt, masks);
+    const Tensor x = self_attend(tgt, masks);
     return multihead_attn_.weights(norm_first_ ? norm2_(x) : x, memory, memory_masks);
 }
 
 Tensor TransformerDecoderLayer::forward(Tensor tgt, Tensor memory, AttentionMasks masks, AttentionMasks memory_masks) {
     require_memory(memory);
-    Tensor x = attended(tgt, masks);
+    Tensor x = self_attend(tgt, masks);
     x = with_residual(x, norm2_, norm_first_,
                       [&](const Tensor& in) { return dropout2_(multihead_attn_(in, memory, memory, memory_masks)); });
     return with_residual(x, norm3_, norm_first_,

@@ -12,11 +12,11 @@ Schedule step_decay(std::int64_t every, double factor) {
     return [=](std::int64_t t) { return std::pow(factor, static_cast<double>(t / every)); };
 }
 
-Schedule cosine(std::int64_t total, double floor) {
+Schedule cosine(std::int64_t total, double min_factor) {
     if (total < 1) throw ValueError(fmt::format("cosine: expected a total of at least 1, got {}", total));
     return [=](std::int64_t t) {
         const double part = t >= total ? 1.0 : static_cast<double>(t) / static_cast<double>(total);
-        return floor + (1 - floor) * 0.5 * (1 + std::cos(3.14159265358979323846 * part));
+        return min_factor + (1 - min_factor) * 0.5 * (1 + std::cos(3.14159265358979323846 * part));
     };
 }
 

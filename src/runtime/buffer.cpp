@@ -4,10 +4,10 @@
 #include <utility>
 
 #include <declivity/runtime/error.hpp>
-#include <declivity/runtime/process.hpp>
 #include <declivity/runtime/scope.hpp>
 #include <fmt/format.h>
 
+#include "process.hpp"
 #include "access.hpp"
 #include "capture.hpp"
 #include "opencl/command_list_state.hpp"

@@ -54,8 +54,8 @@ Capture::~Capture() {
 }
 
 bool is_capturing() noexcept { return Capture::current() != nullptr; }
-void add_capture_guard(std::function<bool()> holds) {
-    if (Capture* const capture = Capture::current()) capture->guard(std::move(holds));
+void add_capture_guard(std::function<bool()> is_unchanged) {
+    if (Capture* const capture = Capture::current()) capture->guard(std::move(is_unchanged));
 }
 
 Capture* Capture::current() noexcept { return declivity::current; }
@@ -70,7 +70,7 @@ CommandList Capture::finish() {
     declivity::current = nullptr;
     if (incomplete()) return {};
     auto& step = state_->step;
-    std::erase_if(step.own, [](const auto& block) { return block.expired(); });
+    std::erase_if(step.arena_blocks, [](const auto& block) { return block.expired(); });
     detail::DeviceState& device = step.device;
     auto command_list = std::make_shared<detail::CommandListState>(std::move(step));
     device.register_holder(command_list);
@@ -86,37 +86,38 @@ void Capture::launch_deferred() {
     }
 }
 
-bool Capture::needs_whole_inputs() const { return state_->uses_beside_inputs; }
+bool Capture::needs_whole_inputs() const { return state_->uses_outside_inputs; }
 CapturedUses Capture::uses(bool inputs_aliased) const {
-    return {state_->step, inputs_aliased || state_->uses_beside_inputs};
+    return {state_->step, inputs_aliased || state_->uses_outside_inputs};
 }
 bool Capture::is_input(const Buffer& buffer) const { return state_->step.input(buffer) != nullptr; }
-bool Capture::host_calls_use(const void* key) const { return state_->step.of_host_calls.contains(key); }
+bool Capture::host_calls_use(const void* key) const { return state_->step.host_call_keys.contains(key); }
 
-CapturedUses::CapturedUses(const detail::CapturedCommands& step, bool under_other_names) {
+CapturedUses::CapturedUses(const detail::CapturedCommands& step, bool inputs_aliased) {
     const auto add = [&](const Buffer& buffer, bool written) {
-        Other& other = others_[&block_of(buffer)];
-        other.block = weak_of(buffer);
-        other.written = other.written || written;
+        UsedBlock& used_block = used_blocks_[&block_of(buffer)];
+        used_block.block = weak_of(buffer);
+        used_block.written = used_block.written || written;
     };
-    for (const auto& [block, buffer] : step.held) add(buffer, false);
-    for (const auto& [block, buffer] : step.asked) add(buffer, true);
-    for (const auto& [block, buffer] : step.written) add(buffer, true);
-    for (const auto& [block, buffer] : step.written_by_host_calls) others_[block] = {buffer, true};
+    for (const auto& [block, buffer] : step.external_blocks) add(buffer, false);
+    for (const auto& [block, buffer] : step.readers_launched) add(buffer, true);
+    for (const auto& [block, buffer] : step.written_blocks) add(buffer, true);
+    for (const auto& [block, buffer] : step.written_by_host_calls) used_blocks_[block] = {buffer, true};
     for (const detail::CapturedInput& input : step.inputs) {
         // Uses are attributed to the first of several inputs in the same buffer.
         const bool written = std::ranges::any_of(
             step.inputs, [&](const auto& other) { return other.written && other.buffer == input.buffer; });
         writes_.push_back(written);
-        if (under_other_names) add(input.buffer, written);
+        if (inputs_aliased) add(input.buffer, written);
     }
 }
 
-bool CapturedUses::apart(std::span<const BufferRange> inputs) const {
+bool CapturedUses::aliases_safely(std::span<const BufferRange> inputs) const {
     for (std::size_t i = 0; i < inputs.size(); ++i) {
         const bool written = i < writes_.size() && writes_[i];
-        const auto other = others_.find(&block_of(inputs[i].buffer));
-        if (other != others_.end() && (written || other->second.written) && !other->second.block.expired())
+        const auto used_block = used_blocks_.find(&block_of(inputs[i].buffer));
+        if (used_block != used_blocks_.end() && (written || used_block->second.written) &&
+            !used_block->second.block.expired())
             return false;
         for (std::size_t k = 0; written && k < inputs.size(); ++k)
             if (const std::array both{inputs[i], inputs[k]}; k != i && overlap(both)) return false;
@@ -150,8 +151,8 @@ void host_call(const std::function<void()>& call, std::string_view name) {
 bool host_call_shares(const void* key) {
     auto* const scope = detail::HostCallScope::current();
     if (scope == nullptr) return false;
-    scope->step.of_host_calls.insert(key);
-    return scope->step.attached.contains(key);
+    scope->step.host_call_keys.insert(key);
+    return scope->step.user_data.contains(key);
 }
 
 namespace detail {
@@ -166,35 +167,35 @@ HostCallScope* HostCallScope::current() noexcept { return host_call_now; }
 namespace {
 
 /// Appends the scope path of the thread, such as the layer whose forward pass is running.
-std::string in_scope(const std::string& what) {
+std::string in_scope(const std::string& operation) {
     const ScopePath path = Scope::path();
-    return path.empty() ? what : fmt::format("{}, in {}", what, path.str());
+    return path.empty() ? operation : fmt::format("{}, in {}", operation, path.str());
 }
 
 }  // namespace
 
-void Capture::refuse(const std::string& what) {
-    state_->refused = in_scope(what);
-    end(what, "a replay would not repeat it", "leave it out of the captured step, or do it before or after");
+void Capture::refuse(const std::string& operation) {
+    state_->refused = in_scope(operation);
+    end(operation, "a replay would not repeat it", "leave it out of the captured step, or do it before or after");
 }
 
-void Capture::refuse(const std::string& what, std::string_view since, std::string_view instead) {
-    state_->refused = in_scope(fmt::format("{} ({})", what, instead));
-    end(what, since, instead);
+void Capture::refuse(const std::string& operation, std::string_view reason, std::string_view remedy) {
+    state_->refused = in_scope(fmt::format("{} ({})", operation, remedy));
+    end(operation, reason, remedy);
 }
 
-void Capture::end(const std::string& what, std::string_view since, std::string_view instead) {
+void Capture::end(const std::string& operation, std::string_view reason, std::string_view remedy) {
     if (state_->when_refused == WhenRefused::fail)
-        throw Unsupported(fmt::format("capture: {} cannot be captured, since {}; {}", what, since, instead));
+        throw Unsupported(fmt::format("capture: {} cannot be captured, since {}; {}", operation, reason, remedy));
     declivity::current = nullptr;
 }
 
-void Capture::refuse_other_device(const std::string& what) {
-    refuse(what, "a captured step has one device",
+void Capture::refuse_other_device(const std::string& operation) {
+    refuse(operation, "a captured step has one device",
            fmt::format("capture one step for each device; this one is on '{}'", state_->step.device.context.info.name));
 }
 
-CaptureOf::CaptureOf(std::uint64_t number) {
+CaptureScope::CaptureScope(std::uint64_t number) {
     if (Capture::current_number() == number) return;
     outside_.emplace();
     if (number == 0) return;
@@ -215,27 +216,27 @@ void Capture::uses(const Buffer& buffer) {
         return refuse("an input as a tensor of a multi-tensor operation (optimizer, gradient norm)",
                       "it is a different tensor in each call, and the kernel reads it through a fixed address",
                       "use a tensor created before the step, and copy the input into it (copy_)");
-    state_->step.held.try_emplace(&block_of(buffer), buffer);
+    state_->step.external_blocks.try_emplace(&block_of(buffer), buffer);
 }
 
 void Capture::relies_on(const Buffer& buffer) {
-    if (buffer) state_->step.relied_on.emplace_back(buffer, buffer.contents());
+    if (buffer) state_->step.contents_dependencies.emplace_back(buffer, buffer.contents());
 }
 
-void Capture::guard(std::function<bool()> holds) {
-    if (holds) state_->step.guards.push_back(std::move(holds));
+void Capture::guard(std::function<bool()> is_unchanged) {
+    if (is_unchanged) state_->step.guards.push_back(std::move(is_unchanged));
 }
 
 bool Capture::varies(const Buffer& buffer) const {
     if (!buffer) return false;
     auto& step = state_->step;
-    return state_->is_own(block_of(buffer)) || step.written.contains(&block_of(buffer)) ||
+    return state_->is_own(block_of(buffer)) || step.written_blocks.contains(&block_of(buffer)) ||
            step.written_by_host_calls.contains(&block_of(buffer)) || step.input(buffer) != nullptr;
 }
 
 void Capture::launch_at_end(const std::weak_ptr<PendingLaunch>& value) { state_->at_end.push_back(value); }
-void Capture::before_replay(std::function<void()> call) { state_->step.before.push_back(std::move(call)); }
-std::shared_ptr<void>& Capture::attached(const void* key) { return state_->step.attached[key]; }
+void Capture::before_replay(std::function<void()> call) { state_->step.before_replay.push_back(std::move(call)); }
+std::shared_ptr<void>& Capture::user_data(const void* key) { return state_->step.user_data[key]; }
 
 CapturePause::CapturePause() noexcept : before_(std::exchange(current, nullptr)) {}
 CapturePause::~CapturePause() { current = before_; }

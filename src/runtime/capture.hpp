@@ -30,23 +30,23 @@ struct CaptureState;
 /// substituted. It keeps no memory alive.
 class DECLIVITY_API CapturedUses {
   public:
-    /// @param under_other_names true if the memory of the inputs was also used other than as an input
-    CapturedUses(const detail::CapturedCommands& step, bool under_other_names);
+    /// @param inputs_aliased true if the memory of the inputs was also used other than as an input
+    CapturedUses(const detail::CapturedCommands& step, bool inputs_aliased);
 
     /// Returns whether a replay with these inputs is equivalent to calls of the function: no input is located in memory
     /// that the commands write by other means, and no written input is located in memory used by other means or
     /// overlaps another input. Otherwise the result depends on the order of reads and writes, which is that of the
     /// captured inputs.
-    [[nodiscard]] bool apart(std::span<const BufferRange> inputs) const;
+    [[nodiscard]] bool aliases_safely(std::span<const BufferRange> inputs) const;
     /// Returns whether any two inputs overlap.
     [[nodiscard]] static bool overlap(std::span<const BufferRange> inputs);
 
   private:
-    struct Other {
+    struct UsedBlock {
         std::weak_ptr<detail::Block> block;  // a later block may have the same address
         bool written = false;
     };
-    std::unordered_map<const detail::Block*, Other> others_;
+    std::unordered_map<const detail::Block*, UsedBlock> used_blocks_;
     std::vector<bool> writes_;  // by input
 };
 
@@ -79,7 +79,7 @@ class DECLIVITY_API Capture {
     /// The number of the current capture, 0 if there is none; numbers are unique.
     static std::uint64_t current_number() noexcept;
 
-    /// Returns whether a value of the step was launched outside of the capture (CaptureOf): finish() then returns an
+    /// Returns whether a value of the step was launched outside of the capture (CaptureScope): finish() then returns an
     /// empty list, though nothing was refused.
     [[nodiscard]] bool incomplete() const;
 
@@ -95,20 +95,20 @@ class DECLIVITY_API Capture {
     /// Launches the deferred operations of the step.
     void launch_deferred();
 
-    /// @param what the operation that cannot be captured, such as "a read to the host"
+    /// @param operation that cannot be captured, such as "a read to the host"
     /// @throws Unsupported; or the capture ends (WhenRefused::run)
-    void refuse(const std::string& what);
-    /// @param since the reason, @param instead what to do instead
-    void refuse(const std::string& what, std::string_view since, std::string_view instead);
+    void refuse(const std::string& operation);
+    /// @param reason why it cannot be captured, @param remedy what to do instead
+    void refuse(const std::string& operation, std::string_view reason, std::string_view remedy);
     /// Refuses an operation on another device than that of the step.
-    void refuse_other_device(const std::string& what);
+    void refuse_other_device(const std::string& operation);
     /// Declares that commands use the memory in a way that their arguments do not show.
     void uses(const Buffer& buffer);
     /// Declares that commands rely on the contents: once the memory is marked as written, the command list is stale.
     void relies_on(const Buffer& buffer);
-    /// Adds a guard for host state that the commands depend on: `holds` returns whether it is unchanged
+    /// Adds a guard for host state that the commands depend on: `is_unchanged` returns whether it is the same
     /// (CommandList::guards_hold), and lives as long as the command list.
-    void guard(std::function<bool()> holds);
+    void guard(std::function<bool()> is_unchanged);
     /// Returns whether the contents may differ between replays: true for the arena, the inputs, and memory that the
     /// step has written.
     [[nodiscard]] bool varies(const Buffer& buffer) const;
@@ -116,13 +116,13 @@ class DECLIVITY_API Capture {
     void launch_at_end(const std::weak_ptr<PendingLaunch>& value);
     /// Called at the beginning of each replay; may enqueue.
     void before_replay(std::function<void()> call);
-    /// A slot for an object that belongs to the capture, by key.
-    [[nodiscard]] std::shared_ptr<void>& attached(const void* key);
+    /// A slot for an object of a layer above, by key; it has the lifetime of the capture.
+    [[nodiscard]] std::shared_ptr<void>& user_data(const void* key);
 
     [[nodiscard]] detail::CaptureState& state() const noexcept { return *state_; }
 
   private:
-    void end(const std::string& what, std::string_view since, std::string_view instead);
+    void end(const std::string& operation, std::string_view reason, std::string_view remedy);
     std::unique_ptr<detail::CaptureState> state_;
 };
 
@@ -140,17 +140,17 @@ class DECLIVITY_API CapturePause {
 };
 
 /// To be called within a host_call of a captured or replayed step: declares that the call uses the object of `key`.
-/// @return whether commands of the step have an object attached under the same key (Capture::attached)
+/// @return whether commands of the step have an object attached under the same key (Capture::user_data)
 bool host_call_shares(const void* key);
 
 /// While an instance lives, this thread launches operations deferred under the capture with this number
 /// (Capture::current_number(); 0: none). If that capture is active in this thread, the launches are captured. Otherwise
 /// they are not, and a capture still active in another thread is marked incomplete and will be discarded.
-class DECLIVITY_API CaptureOf {
+class DECLIVITY_API CaptureScope {
   public:
-    explicit CaptureOf(std::uint64_t number);
-    CaptureOf(const CaptureOf&) = delete;
-    CaptureOf& operator=(const CaptureOf&) = delete;
+    explicit CaptureScope(std::uint64_t number);
+    CaptureScope(const CaptureScope&) = delete;
+    CaptureScope& operator=(const CaptureScope&) = delete;
 
   private:
     std::optional<CapturePause> outside_;

@@ -13,7 +13,7 @@
 namespace declivity {
 namespace {
 
-constexpr double kEnough = 10e-3;  // seconds of a run, so that the launch overhead is negligible
+constexpr double kMinRunSeconds = 10e-3;  // so that the launch overhead is negligible
 constexpr int kRuns = 5;
 constexpr std::size_t kCopy = 256 << 20;  // bytes: larger than most caches
 constexpr std::size_t kMinCopy = 1 << 20;
@@ -54,7 +54,7 @@ double multiply_add_rate(const Device& device, bool f64) {
                    {steps, 0.5F, BufferArgument{out, 0, f64 ? sizeof(double) : sizeof(float)}});
         };
         run();  // the first launch may compile
-        while (seconds_of(device, run) < kEnough && steps < (1 << 26)) steps *= 2;
+        while (seconds_of(device, run) < kMinRunSeconds && steps < (1 << 26)) steps *= 2;
         for (int i = 0; i < kRuns; ++i)
             best = std::max(best, 2.0 * static_cast<double>(width * chains * steps) * static_cast<double>(items) /
                                       seconds_of(device, run));
@@ -96,10 +96,10 @@ double copy_rate(const Device& device) {
 
 Ceilings measure_ceilings(const Device& device) {
     const detail::Unprofiled unprofiled;
-    Ceilings most{.flops_f32 = multiply_add_rate(device, false)};
-    if (device.info().fp64) most.flops_f64 = multiply_add_rate(device, true);
-    most.bytes = copy_rate(device);
-    return most;
+    Ceilings ceilings{.flops_f32 = multiply_add_rate(device, false)};
+    if (device.info().fp64) ceilings.flops_f64 = multiply_add_rate(device, true);
+    ceilings.bytes = copy_rate(device);
+    return ceilings;
 }
 
 }  // namespace declivity

@@ -1,8 +1,8 @@
 #include <declivity/runtime/command_list.hpp>
 
 #include <declivity/runtime/error.hpp>
-#include <declivity/runtime/process.hpp>
 
+#include "process.hpp"
 #include "capture.hpp"
 #include "opencl/command_list_state.hpp"
 
@@ -13,8 +13,8 @@ std::uint64_t CommandList::memory() const { return state_ ? state_->memory() : 0
 std::uint64_t CommandList::fingerprint() const { return state_ ? state_->fingerprint : 0; }
 bool CommandList::stale() const { return state_ && state_->stale(); }
 bool CommandList::guards_hold() const { return !state_ || state_->guards_hold(); }
-bool CommandList::serves(std::size_t index, const BufferRange& with) const {
-    return state_ && state_->serves(index, with);
+bool CommandList::is_compatible(std::size_t index, const BufferRange& with) const {
+    return state_ && state_->is_compatible(index, with);
 }
 std::size_t CommandList::misalignment(std::size_t index) const { return state_ ? state_->misalignment(index) : 0; }
 void CommandList::replace(std::size_t index, const BufferRange& with) const {

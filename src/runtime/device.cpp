@@ -4,11 +4,11 @@
 #include <cctype>
 
 #include <declivity/runtime/error.hpp>
-#include <declivity/runtime/process.hpp>
 #include <declivity/runtime/scope.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "process.hpp"
 #include "environment.hpp"
 #include "opencl/device_registry.hpp"
 #include "opencl/device_state.hpp"

@@ -22,8 +22,8 @@ std::optional<std::string> given(const char* name) {
 std::string text_of(const char* name) { return given(name).value_or(std::string()); }
 
 template <class T>
-Setting<T> wrong(const char* name, std::string_view wants, std::string_view got) {
-    return Setting<T>::wrong(fmt::format("{}: expected {}, got \"{}\"", name, wants, got));
+Setting<T> wrong(const char* name, std::string_view expected, std::string_view got) {
+    return Setting<T>::wrong(fmt::format("{}: expected {}, got \"{}\"", name, expected, got));
 }
 
 /// Parses one of several words. @param otherwise the default if the variable is unset
@@ -100,7 +100,7 @@ Setting<std::optional<KernelStyle>> kernel_style() {
                   std::array{Choice{"simd", KernelStyle::simd}, Choice{"simt", KernelStyle::simt}}, Style());
 }
 
-const Environment* parsed() {
+const Environment* parse_environment() {
     using Stagings = std::optional<Staging>;
     using std::pair;
     auto* out = new Environment{
@@ -133,13 +133,13 @@ const Environment* parsed() {
 
 // Never destroyed, and neither are previous ones: other threads may be reading them.
 std::atomic<const Environment*>& slot() {
-    static std::atomic<const Environment*> current{parsed()};
+    static std::atomic<const Environment*> current{parse_environment()};
     return current;
 }
 
 }  // namespace
 
 const Environment& environment() { return *slot().load(std::memory_order_acquire); }
-void parse_environment_again() { slot().store(parsed(), std::memory_order_release); }
+void reload_environment() { slot().store(parse_environment(), std::memory_order_release); }
 
 }  // namespace declivity::detail

@@ -73,6 +73,6 @@ struct Environment {
 const Environment& environment();
 /// For tests and tools that change variables of their own process: parses them again. Values already taken from the
 /// previous environment do not change.
-DECLIVITY_API void parse_environment_again();
+DECLIVITY_API void reload_environment();
 
 }  // namespace declivity::detail

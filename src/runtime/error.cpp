@@ -23,9 +23,9 @@ std::string called_by(std::string_view what) {
 
 std::string with_scope(const std::string& what) {
     const ScopePath path = Scope::path();
-    if (const std::string_view waiting = ResumedScope::deferred(); !waiting.empty())
+    if (const std::string_view deferred = ResumedScope::deferred(); !deferred.empty())
         return fmt::format("{} (in {}{}{}, deferred and launched now)", what, path.str(), path.empty() ? "" : "/",
-                           waiting);
+                           deferred);
     const std::string caller = called_by(what);
     if (path.empty() && caller.empty()) return what;
     return fmt::format("{} ({}{}{}{})", what, caller, caller.empty() || path.empty() ? "" : ", ",

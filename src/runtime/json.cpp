@@ -87,7 +87,7 @@ class Locator {
     std::size_t at_ = 0;
 };
 
-std::string escaped(const std::string& key) {
+std::string escape_key(const std::string& key) {
     std::string out;
     for (const char c : key) {
         if (c == '~') out += "~0";
@@ -240,7 +240,7 @@ JsonValue JsonValue::at(const std::string& key) const {
     require_object();
     const auto found = json_->find(key);
     if (found == json_->end()) fail(fmt::format("expected a member '{}'", key));
-    return {*document_, *found, pointer_ + "/" + escaped(key)};
+    return {*document_, *found, pointer_ + "/" + escape_key(key)};
 }
 
 std::size_t JsonValue::size() const {

@@ -109,7 +109,7 @@ std::string kernel_source(const std::string& file) {
     const std::filesystem::path path(file);
     auto text = own ? file_text(path) : library_text(file);
     if (!text)
-        throw DeviceError(own ? fmt::format("kernel file '{}' cannot be read", file)
+        throw DeviceError(own ? fmt::format("kernel file '{}': expected a readable file, got none", file)
                               : fmt::format("there is no kernel file '{}' in the library; a user's file needs a '/' in "
                                             "its name, as in './{}'",
                                             file, file));

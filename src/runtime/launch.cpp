@@ -55,7 +55,7 @@ void check_arguments(const detail::KernelState& kernel, std::span<const Argument
     for (const Argument& argument : arguments) count += argument.kind() == Argument::Kind::buffer ? 2 : 1;
     if (count != kernel.arguments.size())
         throw DeviceError(
-            fmt::format("launch of '{}': the kernel has {} arguments, got {} (a buffer counts as two: base and "
+            fmt::format("launch of '{}': expected {} arguments, got {} (a buffer counts as two: base and "
                         "offset)",
                         kernel.name, kernel.arguments.size(), count));
     using Space = detail::KernelState::Space;
@@ -63,10 +63,10 @@ void check_arguments(const detail::KernelState& kernel, std::span<const Argument
     const auto check = [&](std::size_t index, Space got, const auto& what) {
         static constexpr std::string_view kNames[] = {"anything", "a number or struct", "a pointer to __global memory",
                                                       "a pointer to __local memory"};
-        const Space wants = kernel.arguments[index];
-        if (wants != Space::unknown && wants != got)
-            throw DeviceError(fmt::format("launch of '{}': argument {} is {} in the kernel, got {}", kernel.name, index,
-                                          kNames[static_cast<std::size_t>(wants)], what()));
+        const Space expected = kernel.arguments[index];
+        if (expected != Space::unknown && expected != got)
+            throw DeviceError(fmt::format("launch of '{}': expected argument {} to be {}, got {}", kernel.name, index,
+                                          kNames[static_cast<std::size_t>(expected)], what()));
     };
     std::size_t index = 0;
     for (const Argument& argument : arguments) {
@@ -80,11 +80,12 @@ void check_arguments(const detail::KernelState& kernel, std::span<const Argument
             case Argument::Kind::buffer: {
                 const BufferArgument& buffer = argument.buffer();
                 if (!buffer.buffer)
-                    throw ValueError(fmt::format("launch of '{}': argument {} is an empty buffer", kernel.name, index));
+                    throw ValueError(fmt::format("launch of '{}': expected a buffer as argument {}, got an empty one",
+                                                 kernel.name, index));
                 if (&block_of(buffer.buffer).device != kernel.device)
-                    throw DeviceError(fmt::format("launch of '{}' on '{}': argument {} is on '{}'", kernel.name,
-                                                  kernel.device->context.info.name, index,
-                                                  block_of(buffer.buffer).device.context.info.name));
+                    throw DeviceError(fmt::format(
+                        "launch of '{}' on '{}': expected argument {} on that device, got one on '{}'", kernel.name,
+                        kernel.device->context.info.name, index, block_of(buffer.buffer).device.context.info.name));
                 check(index++, Space::global, [] { return "a buffer"; });
                 check(index, Space::value, [] { return "the offset that follows a buffer"; });
             }

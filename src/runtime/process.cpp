@@ -1,4 +1,4 @@
-#include <declivity/runtime/process.hpp>
+#include "process.hpp"
 
 #if defined(__unix__) || defined(__APPLE__)
 #include <pthread.h>
@@ -18,8 +18,6 @@
 #include <declivity/runtime/scope.hpp>
 #include <fmt/format.h>
 
-#include "opencl/device_state.hpp"
-
 namespace declivity {
 namespace {
 
@@ -36,13 +34,18 @@ constinit std::atomic<bool> ending{false};
 constinit std::atomic<int> compiling{0};
 constinit std::atomic<std::uint64_t> compiled{0}, compiled_when_registered{0};
 constinit thread_local bool uses_library = false;  // readable after thread-local objects are destroyed
+constinit std::atomic<detail::FinishQueues> finish_queues{nullptr};
+
+void finish_all_queues(bool certain) noexcept {
+    if (const detail::FinishQueues finish = finish_queues.load()) finish(certain);
+}
 
 void end_process() noexcept {
     if (forked.load(std::memory_order_relaxed) || ending.exchange(true)) return;
     // Bounded, since a thread may be stuck in there and the process must end.
     for (int i = 0; i < 60000 && compiling.load() > 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     // Any other thread may be a driver's thread in a callback that calls exit(); a queue would then wait for itself.
-    detail::DeviceState::finish_all(uses_library || detail::in_main_thread());
+    finish_all_queues(uses_library || detail::in_main_thread());
 }
 
 void register_end() noexcept {
@@ -56,7 +59,7 @@ struct EndOfThread {
         const bool has_compiled = compiled.load() != compiled_when_registered.load();
         if (!detail::in_main_thread()) {
             if (!has_compiled) return;
-            detail::DeviceState::finish_all(true);  // a worker may still be compiling
+            finish_all_queues(true);  // a worker may still be compiling
         }
         register_end();
     }
@@ -74,14 +77,14 @@ bool after_fork() noexcept { return forked.load(std::memory_order_relaxed); }
 
 namespace detail {
 
-void refuse_after_fork(std::string_view doing) {
+void refuse_after_fork(std::string_view action) {
     if (!after_fork()) [[likely]]
         return;
     throw DeviceError(
         fmt::format("{}: expected the process that first used a device, got a child created by fork(), in which the "
                     "driver's threads do not "
                     "exist; fork before the first use of the library, or start the child by exec",
-                    doing));
+                    action));
 }
 
 void watch_forks() {
@@ -104,7 +107,7 @@ bool in_main_thread() noexcept {
 
 const FunctionScope* suspended_function() noexcept;  // scope.cpp
 
-void refuse_at_exit(std::string_view doing) {
+void refuse_at_exit(std::string_view action) {
     if (!uses_library) watch_this_thread();
     if (!ending.load(std::memory_order_relaxed)) [[likely]]
         return;
@@ -113,28 +116,23 @@ void refuse_at_exit(std::string_view doing) {
     throw DeviceError(fmt::format(
         "{}: expected a process that runs, got one that is exiting, in which the driver's static objects may be "
         "destroyed; compute before main() ends. Computed values can still be read",
-        function != nullptr ? function->name() : doing));
+        function != nullptr ? function->name() : action));
 }
 
 bool at_exit() noexcept { return ending.load(std::memory_order_relaxed); }
 
-void watch_exit() {
+void watch_exit(FinishQueues finish) {
+    finish_queues.store(finish);
     static std::once_flag once;
     std::call_once(once, register_end);
     if (!uses_library) watch_this_thread();
 }
 
-void watch_exit_behind_first_launch(const Queues& queues) noexcept {
-    static std::atomic<bool> done{false};
-    if (done.load(std::memory_order_relaxed) || done.exchange(true)) [[likely]]
-        return;
-    Queues::wait_for(queues.compute);
-    register_end();
-}
-
 void watch_exit_again() {
     if (compiled.load() != compiled_when_registered.load()) register_end();
 }
+
+void register_exit_hook() noexcept { register_end(); }
 
 Compiling::Compiling() {
     compiling.fetch_add(1);

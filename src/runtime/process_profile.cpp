@@ -30,8 +30,8 @@ struct ProcessProfile {
 };
 
 ProcessProfile& profile() {
-    static auto* one = new ProcessProfile;
-    return *one;
+    static auto* process_profile = new ProcessProfile;
+    return *process_profile;
 }
 
 void complain(const std::exception& error) noexcept {

@@ -2,8 +2,7 @@
 
 #include <utility>
 
-#include <declivity/runtime/per_thread.hpp>
-
+#include "per_thread.hpp"
 #include "spans.hpp"
 
 namespace declivity {

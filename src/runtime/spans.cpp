@@ -3,22 +3,22 @@
 #include <algorithm>
 #include <tuple>
 
-#include <declivity/runtime/process.hpp>
+#include "process.hpp"
 
 namespace declivity::detail {
 
 thread_local SpanRecorder::Thread* SpanRecorder::own_ = nullptr;
 
 SpanRecorder& SpanRecorder::instance() {
-    static auto* capture = new SpanRecorder;
-    return *capture;
+    static auto* recorder = new SpanRecorder;
+    return *recorder;
 }
 
-void SpanRecorder::enter(std::size_t most) {
+void SpanRecorder::enter(std::size_t limit) {
     const std::scoped_lock lock(mutex_);
     ++holders_;
     ++active_;
-    most_ = std::max(most_.load(), most);
+    limit_ = std::max(limit_.load(), limit);
     running_ = true;
 }
 
@@ -34,8 +34,8 @@ void SpanRecorder::leave() {
         const std::scoped_lock inner(thread->mutex);
         thread->spans = {};
     }
-    most_ = kept_ = 0;
-    left_out_ = 0;
+    limit_ = recorded_ = 0;
+    dropped_ = 0;
 }
 
 SpanRecorder::Thread& SpanRecorder::own() {
@@ -51,9 +51,9 @@ SpanRecorder::Thread& SpanRecorder::own() {
 void SpanRecorder::add(std::string_view name, SpanKind kind, std::int64_t begin) noexcept {
     const std::int64_t end = now_ns();
     if (!on() || after_fork()) return;
-    if (kept_.fetch_add(1, std::memory_order_relaxed) >= most_.load(std::memory_order_relaxed)) {
-        kept_.fetch_sub(1, std::memory_order_relaxed);
-        left_out_.fetch_add(1, std::memory_order_relaxed);
+    if (recorded_.fetch_add(1, std::memory_order_relaxed) >= limit_.load(std::memory_order_relaxed)) {
+        recorded_.fetch_sub(1, std::memory_order_relaxed);
+        dropped_.fetch_add(1, std::memory_order_relaxed);
         return;
     }
     try {
@@ -61,7 +61,7 @@ void SpanRecorder::add(std::string_view name, SpanKind kind, std::int64_t begin)
         const std::scoped_lock lock(thread.mutex);
         thread.spans.push_back({std::string(name), kind, begin, end});
     } catch (...) {  // out of memory
-        left_out_.fetch_add(1, std::memory_order_relaxed);
+        dropped_.fetch_add(1, std::memory_order_relaxed);
     }
 }
 
@@ -77,7 +77,7 @@ std::uint64_t SpanRecorder::visit(std::int64_t from, std::int64_t to,
         for (const SpanRecord& span : thread->spans)
             if (span.begin >= from && span.end <= to) show(thread->number, span);
     }
-    return left_out_;
+    return dropped_;
 }
 
 }  // namespace declivity::detail

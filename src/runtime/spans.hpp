@@ -47,7 +47,7 @@ class SpanRecorder {
 
     /// Registers a profiler; it may read spans until leave(), also after pause(). The last one to leave deletes the
     /// spans.
-    void enter(std::size_t most);
+    void enter(std::size_t limit);
     void pause();
     void leave();
 
@@ -71,8 +71,8 @@ class SpanRecorder {
     std::mutex mutex_;
     std::vector<std::unique_ptr<Thread>> threads_;
     int holders_ = 0, active_ = 0;
-    std::atomic<std::size_t> most_{0}, kept_{0};
-    std::atomic<std::uint64_t> left_out_{0};
+    std::atomic<std::size_t> limit_{0}, recorded_{0};
+    std::atomic<std::uint64_t> dropped_{0};
 };
 
 }  // namespace declivity::detail

@@ -19,7 +19,7 @@ constexpr int kHost = 1;                          // process number of the host 
 constexpr int kComputeQueue = 1, kCopyQueue = 2;  // thread numbers of a device
 
 /// Quotes and escapes a string; drivers and users choose arbitrary names.
-std::string quoted(const std::string& text) {
+std::string quote(const std::string& text) {
     return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
@@ -93,14 +93,14 @@ class Clock {
     std::int64_t zero_;
 };
 
-void name(TraceFile& out, std::string_view what, int process, std::size_t thread, const std::string& text) {
-    out.event(fmt::format(R"("ph":"M","name":"{}","pid":{},"tid":{},"args":{{"name":{}}})", what, process, thread,
-                          quoted(text)));
+void name(TraceFile& out, std::string_view record_name, int process, std::size_t thread, const std::string& text) {
+    out.event(fmt::format(R"("ph":"M","name":"{}","pid":{},"tid":{},"args":{{"name":{}}})", record_name, process,
+                          thread, quote(text)));
 }
 
 void write_commands(TraceFile& out, ProfilerState& profile, int process, const Clock& clock) {
     std::vector<std::string> names;
-    for (const std::string& text : profile.names) names.push_back(quoted(text));
+    for (const std::string& text : profile.names) names.push_back(quote(text));
     std::vector<const CommandRecord*> sorted;
     for (const CommandRecord& command : profile.commands) sorted.push_back(&command);
     std::ranges::stable_sort(sorted, {}, [](const CommandRecord* command_record) { return command_record->start; });
@@ -130,24 +130,24 @@ void write_commands(TraceFile& out, ProfilerState& profile, int process, const C
 }
 
 /// A marker across all tracks where the limit was reached, so that it is not mistaken for the end of the program.
-void mark_cut(TraceFile& out, std::string_view what, std::uint64_t left_out, std::size_t most,
-              const std::string& when) {
-    if (left_out > 0)
+void mark_truncation(TraceFile& out, std::string_view items, std::uint64_t dropped, std::size_t limit,
+                     const std::string& when) {
+    if (dropped > 0)
         out.event(
             fmt::format(R"("ph":"i","s":"g","name":"{} later {} dropped: the limit is {}","pid":{},"tid":0,"ts":{})",
-                        left_out, what, most, kHost, when));
+                        dropped, items, limit, kHost, when));
 }
 
 /// Summary of the host spans written.
 struct Spans {
-    std::uint64_t left_out;
+    std::uint64_t dropped;
     std::int64_t last;  ///< end of the last one
 };
 
 Spans write_spans(TraceFile& out, std::int64_t begin, std::int64_t end, const Clock& clock) {
     std::vector<std::size_t> threads;
     std::int64_t last = begin;
-    const std::uint64_t left_out =
+    const std::uint64_t dropped =
         SpanRecorder::instance().visit(begin, end, [&](std::size_t thread, const SpanRecord& span) {
             if (std::ranges::find(threads, thread) == threads.end()) {
                 threads.push_back(thread);
@@ -156,10 +156,10 @@ Spans write_spans(TraceFile& out, std::int64_t begin, std::int64_t end, const Cl
             last = std::max(last, span.end);
             out.event(fmt::format(R"("ph":"X","cat":"{}","name":{},"pid":{},"tid":{},"ts":{},"dur":{})",
                                   name_of(span.kind),
-                                  quoted(span.kind == SpanKind::backward ? "backward of " + span.name : span.name),
+                                  quote(span.kind == SpanKind::backward ? "backward of " + span.name : span.name),
                                   kHost, thread, clock.at(span.begin), Clock::us(span.end - span.begin)));
         });
-    return {left_out, last};
+    return {dropped, last};
 }
 
 void write_device(TraceFile& out, ProfilerState& profile, int process, const Clock& clock) {
@@ -169,14 +169,15 @@ void write_device(TraceFile& out, ProfilerState& profile, int process, const Clo
     name(out, "thread_name", process, kCopyQueue, "transfer queue");
     write_commands(out, profile, process, clock);
     if (!profile.commands.empty())
-        mark_cut(out, "commands", profile.commands_left_out, profile.most,
-                 clock.at(profile.clock.to_host(profile.commands.back().end)));
+        mark_truncation(out, "commands", profile.commands_dropped, profile.event_limit,
+                        clock.at(profile.clock.to_host(profile.commands.back().end)));
     if (!profile.memory.empty())
-        mark_cut(out, "memory samples", profile.memory_left_out, profile.most, clock.at(profile.memory.back().at));
+        mark_truncation(out, "memory samples", profile.memory_dropped, profile.event_limit,
+                        clock.at(profile.memory.back().at));
 }
 
 /// The description of a device in "otherData".
-nlohmann::ordered_json described(const TraceDevice& device, int process) {
+nlohmann::ordered_json device_summary(const TraceDevice& device, int process) {
     const DeviceInfo& info = device.profile->device.info;
     nlohmann::ordered_json out{
         {"pid", process}, {"id", info.id}, {"name", info.name}, {"platform", info.platform}, {"driver", info.driver}};
@@ -192,7 +193,7 @@ nlohmann::ordered_json described(const TraceDevice& device, int process) {
 void check_trace_place(const std::filesystem::path& path) {
     std::error_code ignored;  // opening reports the error
     if (std::filesystem::is_directory(path, ignored)) throw IoError("write", path.string(), EISDIR);
-    const TraceFile goes_again(path);
+    const TraceFile writability_probe(path);
 }
 
 void write_trace(const std::filesystem::path& path, std::span<const TraceDevice> devices) {
@@ -206,22 +207,23 @@ void write_trace(const std::filesystem::path& path, std::span<const TraceDevice>
     out.put("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[");
     name(out, "process_name", kHost, 0, "host");
     const Spans spans = write_spans(out, begin, end, clock);
-    auto all_described = nlohmann::ordered_json::array();
-    std::uint64_t commands_left_out = 0, memory_left_out = 0;
+    auto device_summaries = nlohmann::ordered_json::array();
+    std::uint64_t commands_dropped = 0, memory_dropped = 0;
     int process = kHost;
     for (const TraceDevice& device : devices) {
         ProfilerState& profile = *device.profile;
         const std::scoped_lock lock(profile.mutex);
         write_device(out, profile, ++process, clock);
-        if (process == kHost + 1) mark_cut(out, "spans", spans.left_out, profile.most, clock.at(spans.last));
-        commands_left_out += profile.commands_left_out;
-        memory_left_out += profile.memory_left_out;
-        all_described.push_back(described(device, process));
+        if (process == kHost + 1)
+            mark_truncation(out, "spans", spans.dropped, profile.event_limit, clock.at(spans.last));
+        commands_dropped += profile.commands_dropped;
+        memory_dropped += profile.memory_dropped;
+        device_summaries.push_back(device_summary(device, process));
     }
     const nlohmann::ordered_json about{
         {"declivity", kVersion},
-        {"devices", all_described},
-        {"left_out", {{"commands", commands_left_out}, {"spans", spans.left_out}, {"memory", memory_left_out}}}};
+        {"devices", device_summaries},
+        {"left_out", {{"commands", commands_dropped}, {"spans", spans.dropped}, {"memory", memory_dropped}}}};
     out.put(
         fmt::format("\n],\"otherData\":{}}}\n", about.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)));
     out.finish();

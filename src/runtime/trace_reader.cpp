@@ -24,7 +24,7 @@ constexpr std::size_t kMaxOfEvent = std::size_t{1} << 16, kMaxOfDevices = std::s
 /// grow with the number of events.
 class Reader : public nlohmann::json_sax<json> {
   public:
-    Reader(const std::string& path, TraceBy by) : path_(path), by_(by), in_(path, std::ios::binary) {
+    Reader(const std::string& path, TraceKey grouping) : path_(path), grouping_(grouping), in_(path, std::ios::binary) {
         if (!in_) throw IoError("open", path, errno != 0 ? errno : ENOENT);
     }
 
@@ -155,10 +155,10 @@ class Reader : public nlohmann::json_sax<json> {
         TracedDevice& on = device->second;
         on.first = fresh ? start : std::min(on.first, start);
         on.last = std::max(on.last, start + duration);
-        TraceSum& sum = on.groups[by_ == TraceBy::kernel   ? name
-                                  : by_ == TraceBy::module ? (module.empty() ? "(no module)" : module)
-                                  : function.empty()       ? name
-                                                           : function];
+        TraceSum& sum = on.groups[grouping_ == TraceKey::kernel   ? name
+                                  : grouping_ == TraceKey::module ? (module.empty() ? "(no module)" : module)
+                                  : function.empty()              ? name
+                                                                  : function];
         ++sum.calls;
         sum.seconds += duration;
         const auto f64 = args.find("f64");
@@ -169,8 +169,8 @@ class Reader : public nlohmann::json_sax<json> {
     void describe(const json& about) {
         if (!about.is_object()) fault(fmt::format("expected an object as \"otherData\", got {}", brief(about)));
         summary_.version = text(about, "declivity");
-        if (const auto left_out = about.find("left_out"); left_out != about.end() && left_out->is_object())
-            summary_.commands_left_out = static_cast<std::uint64_t>(std::min(number(*left_out, "commands", 0), kMax));
+        if (const auto dropped = about.find("left_out"); dropped != about.end() && dropped->is_object())
+            summary_.commands_dropped = static_cast<std::uint64_t>(std::min(number(*dropped, "commands", 0), kMax));
         if (const auto list = about.find("devices"); list != about.end() && list->is_array())
             for (const json& item : *list)
                 if (item.is_object())
@@ -184,14 +184,14 @@ class Reader : public nlohmann::json_sax<json> {
         device.name = text(from, "name");
         device.platform = text(from, "platform");
         device.driver = text(from, "driver");
-        if (const auto most = from.find("ceilings"); most != from.end() && most->is_object())
-            device.ceilings = {.flops_f32 = number(*most, "flops_f32", 0),
-                               .flops_f64 = number(*most, "flops_f64", 0),
-                               .bytes = number(*most, "bytes", 0)};
+        if (const auto ceilings = from.find("ceilings"); ceilings != from.end() && ceilings->is_object())
+            device.ceilings = {.flops_f32 = number(*ceilings, "flops_f32", 0),
+                               .flops_f64 = number(*ceilings, "flops_f64", 0),
+                               .bytes = number(*ceilings, "bytes", 0)};
     }
 
     std::string path_;
-    TraceBy by_;
+    TraceKey grouping_;
     std::ifstream in_;
     int depth_ = 0;
     Section section_ = Section::other;
@@ -206,6 +206,6 @@ class Reader : public nlohmann::json_sax<json> {
 
 }  // namespace
 
-TraceSummary read_trace(const std::string& path, TraceBy by) { return Reader(path, by).read(); }
+TraceSummary read_trace(const std::string& path, TraceKey grouping) { return Reader(path, grouping).read(); }
 
 }  // namespace declivity::detail

@@ -13,7 +13,7 @@
 namespace declivity::detail {
 
 /// The key of the sums: kernel, module path, or operator.
-enum class TraceBy : std::uint8_t { kernel, module, function };
+enum class TraceKey : std::uint8_t { kernel, module, function };
 
 struct TraceSum {
     std::int64_t calls = 0;
@@ -32,11 +32,11 @@ struct TracedDevice {
 struct TraceSummary {
     std::string version;
     std::vector<TracedDevice> devices;
-    std::uint64_t commands_left_out = 0;
+    std::uint64_t commands_dropped = 0;
 };
 
 /// Exported for `declivity profile`, which may be linked with the shared library.
 /// @throws IoError, FormatError
-DECLIVITY_API TraceSummary read_trace(const std::string& path, TraceBy by);
+DECLIVITY_API TraceSummary read_trace(const std::string& path, TraceKey grouping);
 
 }  // namespace declivity::detail

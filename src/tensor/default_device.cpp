@@ -3,8 +3,7 @@
 #include <atomic>
 #include <utility>
 
-#include <declivity/runtime/process.hpp>
-
+#include "runtime/process.hpp"
 #include "runtime/access.hpp"
 
 namespace declivity {

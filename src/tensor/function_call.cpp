@@ -46,14 +46,14 @@ struct Printer {
 
 std::string CallAttribute::str() const { return std::visit(Printer(), value); }
 
-FunctionCall::FunctionCall(std::string_view name, std::string_view called, std::span<const CallInput> inputs,
+FunctionCall::FunctionCall(std::string_view name, std::string_view alias, std::span<const CallInput> inputs,
                            std::span<const CallAttribute> attributes)
     : name_(name),
       input_count_(inputs.size()),
       attribute_count_(attributes.size()),
       caller_(innermost),
       observed_(observer != nullptr),
-      scope_(called) {
+      scope_(alias) {
     if (inputs.size() > kMaxInputs || attributes.size() > kMaxAttributes)
         throw ValueError(fmt::format("FunctionCall: expected at most {} inputs and {} attributes of {}, got {} and {}",
                                      kMaxInputs, kMaxAttributes, name, inputs.size(), attributes.size()));
@@ -73,7 +73,7 @@ FunctionCall::FunctionCall(std::string_view name, std::string_view called, std::
 
 FunctionCall::~FunctionCall() { innermost = caller_; }
 
-void FunctionCall::tell(std::span<const Tensor> results) const {
+void FunctionCall::notify_observers(std::span<const Tensor> results) const {
     const Unobserved unobserved;
     for (CallObserver* receiver = unobserved.suspended; receiver != nullptr; receiver = receiver->before_)
         receiver->returned(*this, results);

@@ -58,14 +58,14 @@ ops::RandomCall Generator::take(std::string_view function, DType dtype, const Sh
     return stream_.take(dtype, count, {rows_->first * row_elements, rows_->whole * row_elements});
 }
 
-void Generator::take_on_host(std::string_view function,
-                             const std::function<std::uint64_t(const ops::RandomPosition& position)>& draw) const {
+void Generator::draw_on_host(std::string_view function,
+                             const std::function<std::uint64_t(const ops::RandomPosition& position)>& generate) const {
     if (rows_)
         throw ShapeError(
             fmt::format("{}: expected a generator of all rows, since numbers are drawn on the host, got one "
                         "of rows [{}, {}) of {}",
                         function, rows_->first, rows_->end, rows_->whole));
-    stream_.take_on_host(function, draw);
+    stream_.draw_on_host(function, generate);
 }
 
 }  // namespace declivity

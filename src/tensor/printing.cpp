@@ -36,7 +36,7 @@ std::vector<double> upcast(const Tensor& x) {
     return {values.begin(), values.end()};
 }
 
-std::vector<std::string> formatted(const Tensor& x) {
+std::vector<std::string> format_elements(const Tensor& x) {
     std::vector<std::string> out;
     const auto integers = [&](const auto& values) {
         for (const auto value : values) out.push_back(std::to_string(value));
@@ -132,7 +132,7 @@ std::string Tensor::str() const {
     const NoGrad no_grad;
     const Tensor detached = detach();
     const Tensor shown = numel() > kSummarizeThreshold ? Tensor(edges(detached.view())) : detached;
-    const auto values = formatted(shown);
+    const auto values = format_elements(shown);
     std::size_t width = 0;
     for (const std::string& value : values) width = std::max(width, value.size());
     std::string out = head;

@@ -14,8 +14,8 @@
 
 namespace declivity {
 
+using detail::access_value;
 using detail::checked_state;
-using detail::used_value;
 
 Tensor::Tensor(const ops::LazyArray& value) : state_(std::make_shared<detail::TensorState>()) { state_->value = value; }
 
@@ -53,12 +53,12 @@ std::int64_t Tensor::size(std::int64_t axis) const {
 }
 
 const ops::View& Tensor::view() const {
-    const ops::View& view = used_value(state_, "view").view();
+    const ops::View& view = access_value(state_, "view").view();
     ops::launch_readers(view.buffer);
     return view;
 }
-ops::View Tensor::dense_view() const { return ops::dense_copy_if_needed(used_value(state_, "dense_view").view()); }
-const ops::LazyArray& Tensor::value() const { return used_value(state_, "value"); }
+ops::View Tensor::dense_view() const { return ops::dense_copy_if_needed(access_value(state_, "dense_view").view()); }
+const ops::LazyArray& Tensor::value() const { return access_value(state_, "value"); }
 
 void Tensor::read_bytes(std::string_view function, std::span<std::byte> bytes, DType dtype) const {
     const ops::LazyArray& from = checked_state(state_, function).value;
@@ -83,7 +83,7 @@ void Tensor::read_bytes(std::string_view function, std::span<std::byte> bytes, D
 }
 
 Tensor Tensor::detach() const {
-    Tensor out(used_value(state_, "detach"));
+    Tensor out(access_value(state_, "detach"));
     detail::share_memory(*this, out);
     return out;
 }

@@ -9,11 +9,11 @@ constexpr char kKey = 0;
 
 TensorObserver* TensorObserver::current() {
     Capture* const capture = Capture::current();
-    return capture == nullptr ? nullptr : static_cast<TensorObserver*>(capture->attached(&kKey).get());
+    return capture == nullptr ? nullptr : static_cast<TensorObserver*>(capture->user_data(&kKey).get());
 }
 
 void TensorObserver::attach(Capture& capture, const std::shared_ptr<TensorObserver>& observer) {
-    capture.attached(&kKey) = observer;
+    capture.user_data(&kKey) = observer;
 }
 
 }  // namespace declivity::detail

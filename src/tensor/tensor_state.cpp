@@ -7,9 +7,9 @@
 
 #include <declivity/ops/copy.hpp>
 #include <declivity/runtime/error.hpp>
-#include <declivity/runtime/process.hpp>
 #include <fmt/format.h>
 
+#include "runtime/process.hpp"
 #include "ops/engine/lazy_array.hpp"
 #include "runtime/per_device.hpp"
 #include "tensor_observer.hpp"
@@ -43,7 +43,7 @@ TensorState& checked_state(const std::shared_ptr<TensorState>& state, std::strin
     return *state;
 }
 
-const ops::LazyArray& used_value(const std::shared_ptr<TensorState>& state, std::string_view function) {
+const ops::LazyArray& access_value(const std::shared_ptr<TensorState>& state, std::string_view function) {
     const ops::LazyArray& value = checked_state(state, function).value;
     if (auto* const observer = TensorObserver::current()) observer->uses(state);
     return value;

@@ -19,8 +19,8 @@
 
 namespace declivity::detail {
 
-struct GradNode;  // autograd/graph.hpp
-struct Follower;  // autograd/followers.hpp
+struct GradNode;       // autograd/graph.hpp
+struct DependentView;  // autograd/dependent_views.hpp
 
 using Hook = std::function<Tensor(const Tensor&)>;
 using Hooks = std::vector<std::pair<int, Hook>>;
@@ -35,7 +35,7 @@ struct TensorState {
     std::shared_ptr<GradNode> node = {};             // gradient function; null for a leaf
     std::size_t output = 0;                          // index of this tensor among the node's results
     std::shared_ptr<const char> shares = {};  // shared by all tensors that alias this memory; null if there is no other
-    std::shared_ptr<std::vector<Follower>> followers = {};  // views made by x[...] (followers.hpp)
+    std::shared_ptr<std::vector<DependentView>> dependent_views = {};  // views made by x[...] (dependent_views.hpp)
 
     ~TensorState();
 };
@@ -58,7 +58,7 @@ inline void require_defined(std::string_view function, const Tensor& tensor) {
 /// @throws ValueError naming `function` for an undefined tensor
 TensorState& checked_state(const std::shared_ptr<TensorState>& state, std::string_view function);
 /// Value of a tensor, reported to the capture tracker.
-const ops::LazyArray& used_value(const std::shared_ptr<TensorState>& state, std::string_view function);
+const ops::LazyArray& access_value(const std::shared_ptr<TensorState>& state, std::string_view function);
 
 /// @throws ShapeError if several elements share memory, as in an expanded tensor
 void require_no_overlap(std::string_view function, const ops::View& view);

@@ -74,7 +74,9 @@ Bpe::Bpe(BpeSettings settings, TokenTable table, std::vector<Merge> merges, cons
 
 Id Bpe::unknown() const {
     if (const auto id = table_.id(settings_.unk_token)) return *id;
-    throw ValueError(fmt::format("Tokenizer: the unknown token '{}' is not in the vocabulary", settings_.unk_token));
+    throw ValueError(
+        fmt::format("Tokenizer: expected the unknown token '{}' in the vocabulary, got a vocabulary without it",
+                    settings_.unk_token));
 }
 
 void Bpe::symbols_of(std::string_view piece, std::vector<Symbol>& symbols) const {

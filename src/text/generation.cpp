@@ -247,9 +247,9 @@ std::vector<GeneratedSequence> beam_search(CheckedModel& model, const std::vecto
 }
 
 /// Tensor of sequences of one length, and the logits of the token after each.
-class LogitsOfTensor {
+class TensorLogits {
   public:
-    LogitsOfTensor(const NextLogitsOfTensor& next, const GenerationOptions& options)
+    TensorLogits(const NextLogitsOfTensor& next, const GenerationOptions& options)
         : next_(next), device_(options.device) {}
 
     std::vector<std::vector<float>> operator()(const GenerationStep& step) const {
@@ -355,7 +355,7 @@ std::vector<GeneratedSequence> generate(const NextLogitsOfOne& next, const Promp
 std::vector<GeneratedSequence> generate(const NextLogitsOfTensor& next, const Prompts& prompts,
                                         const GenerationOptions& options) {
     require_function(next);
-    return generate(NextLogits(LogitsOfTensor(next, options)), prompts, options);
+    return generate(NextLogits(TensorLogits(next, options)), prompts, options);
 }
 std::vector<GeneratedSequence> generate(nn::Layer& model, const Prompts& prompts, const GenerationOptions& options) {
     const nn::EvaluationMode evaluation(model);

@@ -47,7 +47,7 @@ std::array<double, 3> discounts_of(const Counts& counts) {
     std::array<double, 5> counts_of_counts{};  // number of n-grams with the counts 1, 2, 3, 4
     for (const auto& [key, count] : counts)
         if (count < 5) counts_of_counts[static_cast<std::size_t>(count)] += 1;
-    // With too little data for an estimate, a discount of a half is used.
+    // With too little data for an estimate, a discount of 0.5 is used.
     if (counts_of_counts[1] == 0 || counts_of_counts[2] == 0) return {0.5, 0.5, 0.5};
     const double y = counts_of_counts[1] / (counts_of_counts[1] + 2 * counts_of_counts[2]);
     if (counts_of_counts[3] == 0 || counts_of_counts[4] == 0) return {y, y, y};

@@ -153,7 +153,7 @@ void NormalizedText::replace(const Regex& pattern, std::string_view replacement)
     assign(std::move(out));
 }
 
-void NormalizedText::keep(Range part) {
+void NormalizedText::crop(Range part) {
     if (part.begin == 0 && part.end == text_.size()) return;
     NormalizedText selected(*this, part);
     assign(std::move(selected));

@@ -42,7 +42,7 @@ class NormalizedText {
     void prepend(std::string_view front);
     /// Replaces each match by `replacement`, which has the span of the match's last character.
     void replace(const Regex& pattern, std::string_view replacement);
-    void keep(Range part);
+    void crop(Range part);
     /// Replaces this text by another one with the same original. @throws ValueError if it exceeds the growth limit
     void assign(NormalizedText&& other);
     /// To be called before a change. @throws ValueError if this many bytes exceed the growth limit

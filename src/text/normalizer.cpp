@@ -52,7 +52,7 @@ void strip(NormalizedText& text, bool left, bool right) {
         part.begin += decode_at(text.str(), part.begin).size;
     while (right && part.begin < part.end && is_whitespace(decode_before(text.str(), part.end).c))
         part.end -= decode_before(text.str(), part.end).size;
-    text.keep(part);
+    text.crop(part);
 }
 
 struct Bert {

@@ -68,7 +68,7 @@ void Unigram::tokenize(std::string_view piece, data::Random*, std::vector<ModelT
         if (!has_single) {
             if (!settings_.unk_id)
                 throw ValueError(
-                    "Tokenizer: the text has a character that is not in the vocabulary, and the model has no unk_id");
+                    "Tokenizer: expected characters of the vocabulary, since the model has no unk_id, got another one");
             offer(size, kUnknown, prefix_score + unknown_score_);
         }
         pos += size;

@@ -104,7 +104,8 @@ const std::vector<std::string>& Vocabulary::tokens() const noexcept { return sta
 std::int64_t Vocabulary::id(std::string_view token) const {
     if (const auto found = state_->ids.find(token); found != state_->ids.end()) return found->second;
     if (state_->unk_id) return *state_->unk_id;
-    throw ValueError(fmt::format("Vocabulary::id: '{}' is not in the vocabulary, which has no unk_token", token));
+    throw ValueError(
+        fmt::format("Vocabulary::id: expected a token of the vocabulary, which has no unk_token, got '{}'", token));
 }
 
 std::vector<std::int64_t> Vocabulary::ids(std::span<const std::string> tokens) const {

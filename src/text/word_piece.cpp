@@ -44,7 +44,9 @@ class WordPieceModel : public Model {
         out.resize(first);
         const std::optional<Id> unknown = table_.id(unk_token_);
         if (!unknown)
-            throw ValueError(fmt::format("Tokenizer: the unknown token '{}' is not in the vocabulary", unk_token_));
+            throw ValueError(
+                fmt::format("Tokenizer: expected the unknown token '{}' in the vocabulary, got a vocabulary without it",
+                            unk_token_));
         out.push_back({*unknown, 0, size});
     }
 
@@ -72,7 +74,9 @@ class WordLevel : public Model {
         std::optional<Id> id = table_.id(piece);
         if (!id) id = table_.id(unk_token_);
         if (!id)
-            throw ValueError(fmt::format("Tokenizer: the unknown token '{}' is not in the vocabulary", unk_token_));
+            throw ValueError(
+                fmt::format("Tokenizer: expected the unknown token '{}' in the vocabulary, got a vocabulary without it",
+                            unk_token_));
         out.push_back({*id, 0, static_cast<std::uint32_t>(piece.size())});
     }
 

@@ -26,7 +26,7 @@ using nlohmann::json;
 
 constexpr const char* kKey = "declivity.checkpoint";
 constexpr std::int64_t kVersion = 3;
-/// Without a checksum, and with sums weighted by examples.
+/// Files of this version have no checksum, and sums weighted by examples.
 constexpr std::int64_t kOldVersion = 2;
 
 /// JSON has no infinities and NaN.

@@ -50,7 +50,7 @@ void check(const FitOptions& options, const Trainer::State& state) {
                                      options.accumulate));
     if (!state.has_model() && (options.accumulate != 1 || options.clip_norm != 0))
         throw ValueError(
-            "Trainer::fit: expected accumulate and clip_norm only with a model and a loss; a step of the program's own "
+            "Trainer::fit: expected accumulate and clip_norm only with a model and a loss; a user-defined step "
             "accumulates and clips gradients itself");
     for (const auto& callback : options.callbacks)
         if (!callback) throw ValueError("Trainer::fit: expected callbacks, got a null pointer among them");
@@ -99,7 +99,7 @@ Fit::Fit(Trainer& trainer, Trainer::State& state, const data::Dataset& train,
                       .sampler = options.sampler,
                       .threads = options.loader_threads,
                       .device = state.device}),
-      step_context_(state, StepOf::Purpose::train, state.sums),
+      step_context_(state, UserStep::Purpose::train, state.sums),
       step_(make_captured(!state.has_model()        ? &Fit::custom_step
                           : options.accumulate == 1 ? &Fit::model_step
                                                     : &Fit::add_gradients)),
@@ -444,10 +444,10 @@ void Fit::refuse_unless_capture_safe() const {
 /// Reason why a replay may differ from a call of the step; empty if every part is declared capture-safe.
 std::string Fit::not_capture_safe() const {
     if (capture_) return {};  // declared by the program
-    if (!state_.has_model()) return "the step is a function of the program's own (FitOptions::capture)";
+    if (!state_.has_model()) return "the step is a user-defined function (FitOptions::capture)";
     if (const std::string module = state_.modules[0].module.not_capture_safe(); !module.empty())
         return fmt::format("{} is not declared capture-safe (nn::Module::capture_safe, FitOptions::capture)", module);
-    if (!is_of_library(state_.loss)) return "the loss is a function of the program's own (FitOptions::capture)";
+    if (!is_of_library(state_.loss)) return "the loss is a user-defined function (FitOptions::capture)";
     const optim::Optimizer& optimizer = state_.optimizers[0].optimizer;
     if (optimizer.capture_safe() != typeid(optimizer))
         return "the optimizer is not declared capture-safe (Optimizer::capture_safe, FitOptions::capture)";

@@ -15,7 +15,7 @@
 
 #include "progress_bar.hpp"
 #include "rollback.hpp"
-#include "step_of.hpp"
+#include "user_step.hpp"
 #include "trainer_state.hpp"
 
 namespace declivity::train {
@@ -91,7 +91,7 @@ class Fit {
     const std::optional<bool> capture_;  // FitOptions::capture
     FitScope scope_;
     data::Loader loader_;
-    StepOf step_context_;
+    UserStep step_context_;
     const data::Batch* current_ = nullptr;  // for state that the tensors of a captured step do not include
     CapturedStep step_, apply_, begin_, save_;
     std::optional<Rollback> rollback_;

@@ -51,7 +51,7 @@ Tensor LossWeight::on(const Device& device) const {
 }
 
 ops::ClassificationWeight LossWeight::view() const {
-    ops::ClassificationWeight out{.number = count, .is_sum = is_sum, .ignore_index = ignore_index};
+    ops::ClassificationWeight out{.value = count, .is_sum = is_sum, .ignore_index = ignore_index};
     if (tensor.defined()) out.tensor = tensor.dense_view();
     return out;
 }

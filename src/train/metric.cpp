@@ -71,7 +71,7 @@ double Metric::compute() {
     return compute(States(std::move(names), std::move(arrays)));
 }
 
-const Metric::States& Metric::computed(std::string_view function) const {
+const Metric::States& Metric::last_states(std::string_view function) const {
     if (!has_computed_) throw ValueError(fmt::format("{}: expected a compute() before, got none", function));
     return computed_;
 }

@@ -108,7 +108,7 @@ double ConfusionMatrix::value(const States& states) const {
 
 std::vector<std::int64_t> ConfusionMatrix::counts() const {
     std::vector<std::int64_t> out;
-    for (const double count : computed("ConfusionMatrix::counts").numbers("counts"))
+    for (const double count : last_states("ConfusionMatrix::counts").numbers("counts"))
         out.push_back(static_cast<std::int64_t>(count));
     return out;
 }
@@ -140,8 +140,8 @@ double MeanIoU::value(const States& states) const {
     return ratio(sum, valid_classes);
 }
 
-std::vector<double> MeanIoU::of_classes() const {
-    return intersection_over_union(computed("MeanIoU::of_classes").numbers("counts"),
+std::vector<double> MeanIoU::per_class() const {
+    return intersection_over_union(last_states("MeanIoU::per_class").numbers("counts"),
                                    static_cast<std::size_t>(classes()));
 }
 

@@ -7,7 +7,7 @@
 #include <declivity/autograd/autograd.hpp>
 #include <fmt/format.h>
 
-#include "step_of.hpp"
+#include "user_step.hpp"
 
 namespace declivity::train {
 namespace {
@@ -60,7 +60,7 @@ NonFiniteOrigin first_not_finite(const Trainer::State& state, const data::Batch&
         model.zero_grad();
     } else {  // the guard prevents updates by its optimizers
         Sums discarded_sums(state.device);
-        StepOf step(state, StepOf::Purpose::diagnose, discarded_sums, step_number);
+        UserStep step(state, UserStep::Purpose::diagnose, discarded_sums, step_number);
         const LossCalls calls;
         step.begin(batch.size);
         step.observe(calls);

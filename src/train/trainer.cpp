@@ -13,7 +13,7 @@
 
 #include "checks.hpp"
 #include "fit.hpp"
-#include "step_of.hpp"
+#include "user_step.hpp"
 #include "trainer_state.hpp"
 
 namespace declivity::train {
@@ -165,7 +165,7 @@ Evaluation Trainer::evaluate(const data::DatasetRef& dataset, const EvaluateOpti
     const Tensor totals = zeros({4}, {DType::f32, state_->device}),
                  label_errors = zeros({4}, {DType::i64, state_->device});
     Sums sums(state_->device);
-    StepOf step_context(*state_, StepOf::Purpose::evaluate, sums);
+    UserStep step_context(*state_, UserStep::Purpose::evaluate, sums);
     std::optional<bool> classification;
     State::Outcome last;
     Evaluation evaluation;

@@ -11,7 +11,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "step_of.hpp"
+#include "user_step.hpp"
 
 namespace declivity::train {
 namespace {

@@ -52,13 +52,13 @@ struct Trainer::State {
     std::vector<NamedOptimizer> optimizers;
     std::vector<NamedMetric> metrics;
     std::vector<NamedGenerator> generators;
-    // With a model and a loss.
+    // With a model and a loss:
     std::optional<Model> model;
     Loss loss;
     BatchLoss batch_loss;
     std::vector<std::string> inputs;
     std::string target;
-    // With a step of the program's own.
+    // With a user-defined step:
     TrainStep step, evaluate;
     std::function<Tensor(const data::Batch&)> predict;
 

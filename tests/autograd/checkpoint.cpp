@@ -48,15 +48,16 @@ enum class Mode { plain, checkpointed, nested };
 /// them.
 Outcome train(Mode mode) {
     manual_seed(7);
-    Block one(4), two(4);
+    Block block_a(4), block_b(4);
     Tensor weight = random_tensor({4, 4, 1, 1}, 3).set_requires_grad(),
            x = random_tensor({3, 4, 7, 5}, 4).set_requires_grad();
     Outcome out;
     const auto block = [&](Block& block_module, const Tensor& in) { return block_module(conv2d(in, weight)); };
     const auto both = [&](const Tensor& in) {
-        const Tensor first_result =
-            mode == Mode::nested ? checkpoint([&](const Tensor& t) { return block(one, t); }, in) : block(one, in);
-        return block(two, first_result) + first_result;
+        const Tensor first_result = mode == Mode::nested
+                                        ? checkpoint([&](const Tensor& t) { return block(block_a, t); }, in)
+                                        : block(block_a, in);
+        return block(block_b, first_result) + first_result;
     };
     for (int step = 0; step < 2; ++step) {
         const Tensor in = conv2d(x, weight) * 2.0;
@@ -66,7 +67,7 @@ Outcome train(Mode mode) {
         out.values.push_back(loss.to_vector<float>());
     }
     for (const Tensor& tensor : {x, weight}) out.values.push_back(tensor.grad().to_vector<float>());
-    for (Block* block_module : {&one, &two}) {
+    for (Block* block_module : {&block_a, &block_b}) {
         for (const auto& parameter : block_module->parameters())
             out.values.push_back(parameter.grad().to_vector<float>());
         for (const auto& [name, tensor] : block_module->named_buffers())

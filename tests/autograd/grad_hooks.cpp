@@ -58,9 +58,9 @@ TEST_CASE("leaf hooks: called after the last use, before older nodes") {
     for (const auto& [name, leaf_tensor] : {std::pair{"a", a}, {"b", b}, {"c", c}, {"both", both}})
         log.watch_leaf(name, leaf_tensor);
     const auto loss = [&] {
-        const Tensor one = log.passing("one", a * both);
-        const Tensor two = log.passing("two", tanh(one * b));
-        return sum(two * c * both);
+        const Tensor older = log.passing("one", a * both);
+        const Tensor newer = log.passing("two", tanh(older * b));
+        return sum(newer * c * both);
     };
     loss().backward();
     CHECK(log.take() == "c, two, b, one, a, both");

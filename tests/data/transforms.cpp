@@ -143,7 +143,7 @@ Example segmentation(std::int64_t height, std::int64_t width) {
 
 TEST_CASE("transforms: several fields are transformed alike") {
     const Transform both = on_fields({"image", "mask"}, compose({random_crop(3, 4, 1), random_horizontal_flip()}));
-    CHECK_FALSE(both.of_image());
+    CHECK_FALSE(both.is_image_transform());
     std::set<std::vector<std::uint8_t>> different;
     for (std::uint64_t index = 0; index < 50; ++index) {
         Example example = segmentation(4, 5);

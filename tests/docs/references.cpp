@@ -179,6 +179,20 @@ TEST_CASE("docs and comments: files exist") {
     CHECK_MESSAGE(findings.empty(), join(findings));
 }
 
+TEST_CASE("docs: the table of strategies is complete") {
+    const std::string table = read(root() / "docs/internals/performance.md");
+    static const std::regex row(R"(\n[A-Z0-9]+_STRATEGY\((\w+)\))");
+    int rows = 0;
+    for (const char* list : {"src/ops/conv/conv2d_strategies.def", "src/ops/matmul/matmul_strategies.def"}) {
+        const std::string text = read(root() / list);
+        for (std::sregex_iterator at(text.begin(), text.end(), row), end; at != end; ++at, ++rows) {
+            CAPTURE((*at)[1].str());
+            CHECK(table.find(" | `" + (*at)[1].str() + "` | ") != std::string::npos);
+        }
+    }
+    CHECK(rows > 10);
+}
+
 TEST_CASE("docs: functions and classes exist") {
     static const std::regex code("`([^`\n]+)`");
     static const std::regex name(R"(^(?:[A-Za-z_]\w*)(?:::[A-Za-z_~]\w*)*(?:\(\))?$)");

@@ -46,9 +46,29 @@ const std::vector<std::pair<std::string, std::string>> kBanned = {
     {"whoever", "the code that"},
     {"whom", "which"},
 };
+/// Identifiers with the one to write instead, as a whole.
+const std::vector<std::pair<std::string, std::string>> kBannedIdentifiers = {
+    {"add_up", "reduce_partials"},
+    {"can_serve", "is_applicable"},
+    {"goes_with", "batches_with"},
+    {"is_half", "is_16bit_float"},
+    {"memory_to_reuse", "find_donatable_input"},
+    {"of_a", "a_shape, a_info"},
+    {"of_b", "b_shape, b_info"},
+    {"operation_in_company", "deferred_batched"},
+    {"outside_of", "out_of_range_mask"},
+    {"takes_casts", "fuses_output_cast"},
+    {"value_of", "make_lazy, to_attribute"},
+    {"viewed", "view_of, base"},
+    {"waiting", "pending"},
+    {"wants", "expected"},
+    {"weighted_rows", "gather_weighted_sum"},
+    {"widens", "upcasts_to_f32"},
+};
 /// First words that make a comment a fragment instead of a sentence.
-const std::set<std::string> kFragments = {"As",   "How",     "Of",    "That", "Those",
-                                          "What", "Whether", "Which", "Who",  "Whose"};
+const std::set<std::string> kFragments = {"Also",  "And",  "As",   "But",     "By",    "How",  "Including", "Like",
+                                          "Nor",   "Not",  "Of",   "Or",      "So",    "Than", "That",      "Then",
+                                          "Those", "Thus", "What", "Whether", "Which", "Who",  "Whose"};
 
 struct Passage {
     int line;
@@ -91,7 +111,7 @@ std::vector<Passage> passages(const std::string& text, std::string& code) {
         std::string part = text.substr(at, end - at);
         if (comment || literal) {
             const auto lines = static_cast<int>(std::ranges::count(part, '\n'));
-            code += ' ';
+            code += ' ' + std::string(static_cast<std::size_t>(lines), '\n');
             out.push_back({line, std::move(part), comment});
             line += lines;
         } else {
@@ -131,6 +151,34 @@ std::vector<std::string> banned_in(const std::string& passage) {
     return out;
 }
 
+/// The words of an identifier in lower case: `two_halves` and `TwoHalves` have two.
+std::vector<std::string> words_of(const std::string& identifier) {
+    std::vector<std::string> out(1);
+    for (const char c : identifier) {
+        if (c == '_' || std::isupper(static_cast<unsigned char>(c)) != 0) out.emplace_back();
+        if (c != '_') out.back() += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    }
+    return out;
+}
+
+/// The banned identifiers of a line of code, and those with a banned word as a part.
+std::vector<std::string> banned_identifiers_in(const std::string& code) {
+    std::vector<std::string> out;
+    for (std::size_t at = 0, end = 0; at < code.size(); at = end + 1) {
+        end = at;
+        while (end < code.size() && is_word(code[end])) ++end;
+        if (end == at) continue;
+        const std::string name = code.substr(at, end - at);
+        for (const auto& [word, replacement] : kBannedIdentifiers)
+            if (name == word) out.push_back("'" + name + "': write " + replacement);
+        const std::vector<std::string> words = words_of(name);
+        for (const auto& [word, replacement] : kBanned)
+            if (word.size() >= 4 && std::ranges::find(words, word) != words.end())
+                out.push_back("'" + name + "': for '" + word + "' write " + replacement);
+    }
+    return out;
+}
+
 /// All files with prose, by their path from the root of the sources.
 std::vector<fs::path> sources() {
     const fs::path root = declivity::test::source_folder().parent_path();
@@ -157,6 +205,9 @@ TEST_CASE("prose: the words of the field") {
     CHECK(banned_in("Values that wait for company.") == std::vector<std::string>{"'company': write batch"});
     CHECK(banned_in("the computed kMostRows") == std::vector<std::string>{"'kMost': write kMax"});
     CHECK(banned_in("`halves` and renewed").empty());
+    CHECK(banned_identifiers_in("int of_a = two_halves(a_shape);") ==
+          std::vector<std::string>{"'of_a': write a_shape, a_info",
+                                   "'two_halves': for 'halves' write f16 and bf16, or 16-bit floats"});
 
     const fs::path root = declivity::test::source_folder().parent_path();
     std::vector<std::string> findings;
@@ -179,16 +230,38 @@ TEST_CASE("prose: the words of the field") {
         for (const Passage& passage : found)
             for (const std::string& word : banned_in(passage.text))
                 findings.push_back(path.generic_string() + ":" + std::to_string(passage.line) + ": " + word);
+        if (path == "tests/train/deprecated_names.cpp") continue;
+        std::istringstream lines(code);
+        std::string line;
+        for (int number = 1; std::getline(lines, line); ++number) {
+            if (line.find("[[deprecated") != std::string::npos) continue;  // old names are kept as aliases
+            for (const std::string& word : banned_identifiers_in(line))
+                findings.push_back(path.generic_string() + ":" + std::to_string(number) + ": " + word);
+        }
     }
     CHECK_MESSAGE(findings.empty(), join(findings));
 }
 
 TEST_CASE("prose: comments are sentences") {
     const fs::path root = declivity::test::source_folder().parent_path();
-    static const std::regex first(R"(^//[/!]?<?\s*([A-Z][a-z]+(?: (?:long|soon|many|few) )?)\b)");
+    static const std::regex first(R"(^(?://[/!]?<?|#)\s*([A-Z][a-z]+)\b)");
     std::vector<std::string> findings;
     for (const fs::path& path : sources()) {
-        if (!is_code(path)) continue;
+        if (path.extension() == ".md") continue;
+        if (!is_code(path)) {  // scripts and CMake files
+            std::istringstream in(read(root / path));
+            std::string line;
+            bool in_comment = false;
+            for (int number = 1; std::getline(in, line); ++number) {
+                line.erase(0, line.find_first_not_of(' '));
+                std::smatch match;
+                if (line.starts_with('#') && !in_comment && std::regex_search(line, match, first) &&
+                    kFragments.contains(match[1].str()))
+                    findings.push_back(path.generic_string() + ":" + std::to_string(number) + ": " + line);
+                in_comment = line.starts_with('#');
+            }
+            continue;
+        }
         std::string code;
         int before = -1;  // line of the comment before: a block continues there
         for (const Passage& passage : passages(read(root / path), code)) {

@@ -215,7 +215,7 @@ TEST_CASE("contract: the check detects wrong double backward, and overwritten te
         true);
     CHECK(contains_message(violations(broken), "overwritten"));
     if (device().info().fp64) CHECK(contains_message(second_order_violations(broken), "second derivative"));
-    // And reports nothing for a correct function.
+    // It reports nothing for a correct function.
     CHECK(all(violations(contract_of_function(
               "kept", [](const Tensor& x) { return square(x) + x; }, true))) == "");
 }

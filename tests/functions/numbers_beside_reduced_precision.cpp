@@ -25,7 +25,7 @@ struct Case {
     std::function<Tensor(const Tensor& x)> call;
 };
 
-/// With numbers that are not representable in either type, so that rounding them would show.
+/// The numbers are not representable in either type, so that rounding them would show.
 std::vector<Case> cases() {
     return {
         {"x + number", [](const Tensor& x) { return x + 0.333; }},
@@ -77,7 +77,7 @@ std::vector<Case> cases() {
 TEST_CASE("reduced precision: numbers combined with f16 and bf16 tensors keep their value") {
     for (const DType dtype : {DType::f16, DType::bf16}) {
         CAPTURE(name_of(dtype));
-        // Including the rounded values of 0.333 and 0.3.
+        // The rounded values of 0.333 and 0.3 are among them.
         const Tensor x =
             concat({random_tensor({21}, 1, DType::f32, 0.1, 2), tensor({0.333, 0.3, 0.777, 1, 200}, {5})}, 0).to(dtype);
         const Tensor upcast = x.to(DType::f32);
@@ -150,12 +150,12 @@ TEST_CASE("reduced precision: a moving average in bf16 with a factor that bf16 r
 
 TEST_CASE("reduced precision: 0-d tensors keep their value like numbers") {
     for (const DType dtype : {DType::f16, DType::bf16}) {
-        const Tensor x = tensor({0.1, 0.3, 200}, {3}).to(dtype), upcast = x.to(DType::f32), one = full({}, 0.999);
-        CHECK((x * one).dtype() == dtype);
-        CHECK(values(x * one) == values((upcast * 0.999).to(dtype)));
-        CHECK(values(pow(one, x)) == values(pow(0.999, upcast).to(dtype)));
+        const Tensor x = tensor({0.1, 0.3, 200}, {3}).to(dtype), upcast = x.to(DType::f32), number = full({}, 0.999);
+        CHECK((x * number).dtype() == dtype);
+        CHECK(values(x * number) == values((upcast * 0.999).to(dtype)));
+        CHECK(values(pow(number, x)) == values(pow(0.999, upcast).to(dtype)));
         CHECK(values(x == full({}, 0.1)) == std::vector<double>(3, 0));
-        CHECK(values(x.clone().mul_(one)) == values((upcast * 0.999).to(dtype)));
+        CHECK(values(x.clone().mul_(number)) == values((upcast * 0.999).to(dtype)));
         CHECK(values(x.clone().add_(full({3}, 0.333))) == values((upcast + 0.333).to(dtype)));
         Tensor scale = full({}, 0.999).set_requires_grad();
         sum(x * scale).backward();

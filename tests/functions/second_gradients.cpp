@@ -80,13 +80,13 @@ std::vector<Tensor> with_gradients(const std::vector<Tensor>& inputs) {
     return out;
 }
 
-Tensor called(const ElementwiseCase& test_case, const std::vector<Tensor>& inputs) {
+Tensor call_function(const ElementwiseCase& test_case, const std::vector<Tensor>& inputs) {
     return elementwise(test_case.function, inputs, scalars(test_case.parameters));
 }
 
 /// Gradients of a weighted sum of the function.
 std::vector<Tensor> gradients(const ElementwiseCase& test_case, const std::vector<Tensor>& inputs, bool create_graph) {
-    const Tensor y = called(test_case, inputs);
+    const Tensor y = call_function(test_case, inputs);
     const Tensor weights = tensor(random_values(15, 3, 0.5, 1.5), y.shape(), y.dtype());
     return grad({sum(y * weights)}, with_gradients(inputs), {.create_graph = create_graph});
 }

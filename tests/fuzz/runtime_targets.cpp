@@ -24,7 +24,7 @@ std::vector<Bytes> trace_seeds() {
 bool run_trace(Input input) {
     const InputFile file(input);
     bool read = false;
-    for (const auto by : {detail::TraceBy::kernel, detail::TraceBy::module, detail::TraceBy::function})
+    for (const auto by : {detail::TraceKey::kernel, detail::TraceKey::module, detail::TraceKey::function})
         read = attempt(file.path(), [&] {
             for (const auto& device : detail::read_trace(file.path(), by).devices)
                 for (const auto& [name, sum] : device.groups)

@@ -68,7 +68,7 @@ void convolution_strategies() {
                                             takes_epilogues(variants, variant) &&
                                             strategy->fuses_epilogue(problem, device, variant);
                         for (const KernelEpilogue& epilogue :
-                             epilogues(forward ? operands.out : operands.x, EpilogueOf::convolution, tailed)) {
+                             epilogues(forward ? operands.out : operands.x, EpilogueTarget::convolution, tailed)) {
                             operands.epilogue = epilogue;
                             if (forward) operands.bias = View::make(device, dtype, {item.weight[0]});
                             strategy->run(problem, operands, variant);

@@ -17,12 +17,12 @@ using namespace declivity::ops;
 
 /// The epilogues to try: none; a function, or its gradient, with everything that may be added. Returns those that the
 /// strategy supports.
-inline std::vector<KernelEpilogue> epilogues(const View& out, EpilogueOf of, bool many) {
+inline std::vector<KernelEpilogue> epilogues(const View& out, EpilogueTarget target, bool many) {
     std::vector<KernelEpilogue> epilogues(1);
     if (!many) return epilogues;
     const Expression dense = View::make(out.device(), out.dtype, out.shape),
                      result = Expression::operator_result(out.dtype, out.shape);
-    const bool convolution = of == EpilogueOf::convolution;
+    const bool convolution = target == EpilogueTarget::convolution;
     const View numbers =
         View::make(out.device(), out.dtype, convolution ? Shape{out.shape[1], 1, 1} : Shape{out.shape.back()});
     const auto apply = [](Function function, const std::vector<Expression>& inputs,
@@ -36,7 +36,7 @@ inline std::vector<KernelEpilogue> epilogues(const View& out, EpilogueOf of, boo
         const std::vector<Scalar> parameters(static_cast<std::size_t>(info(function).parameters), 0.1);
         for (const Expression& each : {apply(function, {sum}, parameters),
                                        Expression::gradient(function, 0, result, std::array{dense}, dense, parameters)})
-            if (auto taken = kernel_epilogue(epilogue_of(each), out, of)) epilogues.push_back(*std::move(taken));
+            if (auto taken = kernel_epilogue(epilogue_of(each), out, target)) epilogues.push_back(*std::move(taken));
     }
     return epilogues;
 }

@@ -167,7 +167,7 @@ void optimizers() {
         save_unless_noted(saved, guard);
         for (const DType label : {DType::i32, DType::i64}) {
             const Tensor totals = of(DType::f32, {4}), counters = of(DType::i64, {4});
-            add_classification(of(dtype, {30, 10}).view(), of(label, {30}).view(), of(dtype, {}).view(), {.number = 30},
+            add_classification(of(dtype, {30, 10}).view(), of(label, {30}).view(), of(dtype, {}).view(), {.value = 30},
                                totals.view(), counters.view());
             compute(totals);
         }

@@ -44,7 +44,7 @@ void product(const View& a, const View& b, bool many_epilogues, bool each_tile =
             if (!each_tile) variants.resize(1);
             for (const std::string& variant : variants)
                 for (const KernelEpilogue& epilogue :
-                     epilogues(out, EpilogueOf::product,
+                     epilogues(out, EpilogueTarget::product,
                                many_epilogues && strategy->fuses_epilogue(problem, a.device(), variant) &&
                                    takes_epilogues(variants, variant)))
                     strategy->run(problem, {a, b, out, epilogue}, variant);

@@ -107,16 +107,16 @@ TEST_CASE("canvas: text, letter by letter") {
 
 TEST_CASE("canvas: scaled text has proportional ink, rotated text is the same text") {
     const std::string text = "loss 0.25 gq&%";
-    Canvas one(100, 100, kBlack), three(300, 300, kBlack), up(100, 100, kBlack);
-    one.text(2, 3, text, kWhite);
-    three.text(6, 9, text, kWhite, 3);
-    CHECK(ink(three) == doctest::Approx(9 * ink(one)).epsilon(0.08));
-    up.text_upwards(3, 97, text, kWhite);
+    Canvas plain(100, 100, kBlack), scaled(300, 300, kBlack), upwards(100, 100, kBlack);
+    plain.text(2, 3, text, kWhite);
+    scaled.text(6, 9, text, kWhite, 3);
+    CHECK(ink(scaled) == doctest::Approx(9 * ink(plain)).epsilon(0.08));
+    upwards.text_upwards(3, 97, text, kWhite);
     bool same = true;
     for (int y = 0; y < 100; ++y)
-        for (int x = 0; x < 100; ++x) same = same && red_at(one, x, y) == red_at(up, y, 99 - x);
+        for (int x = 0; x < 100; ++x) same = same && red_at(plain, x, y) == red_at(upwards, y, 99 - x);
     CHECK(same);
-    one.text(-3, -3, text, kWhite);  // partly outside
-    one.text(98, 98, text, kWhite);
-    CHECK_THROWS_AS(one.text(0, 0, text, kWhite, 0), ValueError);
+    plain.text(-3, -3, text, kWhite);  // partly outside
+    plain.text(98, 98, text, kWhite);
+    CHECK_THROWS_AS(plain.text(0, 0, text, kWhite, 0), ValueError);
 }

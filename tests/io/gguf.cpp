@@ -105,7 +105,7 @@ TEST_CASE("gguf: quantised blocks have ggml's elements") {
         double weighted;  // sum of elements times 1, 2, 3, ...
         std::vector<float> some;
     };
-    // From gguf.quants.dequantize.
+    // Expected values: gguf.quants.dequantize.
     const std::vector<Fact> facts{
         {GgufType::q4_0, -2190.5, {-1.5F, 1, 1, -4, -3.5F}},
         {GgufType::q4_1, 15918, {7.25F, 6.25F, 4.75F, -0.25F, 6.25F}},

@@ -51,7 +51,7 @@ Llama llama() {
                              .sliding_window = 6}));
 }
 
-Tokens written(CausalLM& model, const Tensor& prompts, GenerateOptions options) {
+Tokens written(CausalLM& model, const Tensor& prompts, GenerationOptions options) {
     if (options.max_new_tokens == 20) options.max_new_tokens = 12;
     return generate(model, prompts, options).tokens.to_vector<std::int64_t>();
 }
@@ -65,9 +65,9 @@ Tensor prompts_of(std::int64_t texts, std::int64_t length) {
 }  // namespace
 
 TEST_CASE("generate: with a cache as without, captured or not, paged or not") {
-    GPT2 one = gpt2();
-    Llama other = llama();
-    for (CausalLM* model : std::initializer_list<CausalLM*>{&one, &other})
+    GPT2 gpt = gpt2();
+    Llama llama_model = llama();
+    for (CausalLM* model : std::initializer_list<CausalLM*>{&gpt, &llama_model})
         for (const std::int64_t texts : {1, 3}) {
             const Tensor prompts = prompts_of(texts, 5);
             const Tokens expected = written(*model, prompts, {.use_cache = false});
@@ -242,15 +242,15 @@ TEST_CASE("generate: scores without any valid token are an error") {
 }
 
 TEST_CASE("generate: the same options and seed give the same as text::generate") {
-    GPT2 one = gpt2();
-    Llama other = llama();
+    GPT2 gpt = gpt2();
+    Llama llama_model = llama();
     const std::vector<Tokens> lists{{1, 2, 3}, {4}, {7, 7, 7, 7, 9}, {12, 0}};
     const auto decode = [](std::span<const std::int64_t> tokens) {
         std::string out;
         for (const std::int64_t token : tokens) out += static_cast<char>('a' + token);
         return out;
     };
-    for (CausalLM* model : std::initializer_list<CausalLM*>{&one, &other}) {
+    for (CausalLM* model : std::initializer_list<CausalLM*>{&gpt, &llama_model}) {
         const text::NextLogitsOfTensor logits = [&](const Tensor& tokens) { return (*model)(tokens); };
         for (text::GenerationOptions options :
              {text::GenerationOptions{},

@@ -116,17 +116,17 @@ TEST_CASE("TransformerClassifier: padding has no effect") {
                                         {.dtype = widest()});
     model.eval();
     const std::vector<std::int64_t> first{5, 1, 16, 2, 7, 3}, second{9, 4};
-    const Values one = values(model(tokens(first, 1))), two = values(model(tokens(second, 1)));
-    Values expected = one;
-    expected.insert(expected.end(), two.begin(), two.end());
+    const Values first_logits = values(model(tokens(first, 1))), second_logits = values(model(tokens(second, 1)));
+    Values expected = first_logits;
+    expected.insert(expected.end(), second_logits.begin(), second_logits.end());
     std::vector<std::int64_t> all = first;
     all.resize(11, 0);
     all.insert(all.end(), second.begin(), second.end());
     all.resize(22, 0);
     check_close(model(tokens(all, 2)), expected, exact());
     // Order matters, and so does each token.
-    CHECK(std::abs(values(model(tokens({1, 5, 16, 2, 7, 3}, 1)))[0] - one[0]) > 1e-4);
-    CHECK(std::abs(values(model(tokens({5, 1, 16, 2, 7, 4}, 1)))[0] - one[0]) > 1e-4);
+    CHECK(std::abs(values(model(tokens({1, 5, 16, 2, 7, 3}, 1)))[0] - first_logits[0]) > 1e-4);
+    CHECK(std::abs(values(model(tokens({5, 1, 16, 2, 7, 4}, 1)))[0] - first_logits[0]) > 1e-4);
     const Values padding_only = values(model(tokens({0, 0, 0}, 1)));
     const Values bias = weights_of(model).at("classifier.bias");
     for (std::size_t i = 0; i < bias.size(); ++i) CHECK(padding_only[i] == bias[i]);

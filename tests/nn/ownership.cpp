@@ -133,7 +133,7 @@ TEST_CASE("moved-from module: calls report it") {
     }
     CHECK(model.size() == 2);
 
-    // Also without children; an empty Sequential that was never moved returns x.
+    // This holds without children as well; an empty Sequential that was never moved returns x.
     nn::Sequential empty;
     CHECK(state_of(empty(x)) == state_of(x));
     CHECK(empty.parameters().empty());
@@ -141,7 +141,7 @@ TEST_CASE("moved-from module: calls report it") {
     CHECK(state_of(other(x)) == state_of(x));
     CHECK_THROWS_WITH_AS((void)empty(x), message, ValueError);
 
-    // So do layers; a moved-from layer continues to report it.
+    // Layers do the same; a moved-from layer continues to report it.
     nn::Linear linear(5, 3), second(std::move(linear));
     CHECK_THROWS_WITH_AS((void)linear(x), "Linear: expected a module, got one that was moved from", ValueError);
     nn::Linear third(std::move(linear));

@@ -142,11 +142,11 @@ TEST_CASE("parametrizations: errors name the parameter and change nothing") {
         nn::register_parametrization(layer, "wieght", Symmetric()),
         "register_parametrization: expected a parameter of Linear (\"weight\", \"bias\"), got \"wieght\"", ValueError);
     CHECK_THROWS_AS(nn::register_parametrization(layer, "weight", Symmetric()), ShapeError);  // 2 x 3 plus 3 x 2
-    struct Other : nn::Layer {
+    struct ChangesShape : nn::Layer {
         Tensor forward(Tensor w) override { return sum(w); }
     };
     CHECK_THROWS_WITH_AS(
-        nn::register_parametrization(layer, "weight", Other()),
+        nn::register_parametrization(layer, "weight", ChangesShape()),
         doctest::Contains("register_parametrization: expected a parametrization that keeps the type, shape and device "
                           "of 'weight' of Linear, f32 [2, 3]"),
         ValueError);

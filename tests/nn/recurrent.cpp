@@ -97,7 +97,7 @@ TEST_CASE("GRU and RNN: batch first, dropout, errors") {
     CHECK(gru_cell(select(x, 1, 0)).shape() == Shape{2, 5});
     CHECK(values(gru_cell(select(x, 1, 0))) == values(gru_cell(select(x, 1, 0), zeros({2, 5}))));
     CHECK(rnn_cell(select(x, 1, 0), random_tensor({2, 5}, 3)).shape() == Shape{2, 5});
-    // Without the axis N.
+    // The axis N may be absent.
     const Tensor unbatched = select(select(x, 1, 0), 0, 1), before = random_tensor({2, 5}, 4);
     nn::LSTMCell lstm_cell(3, 5);
     CHECK(difference(rnn_cell(unbatched, select(before, 0, 1)), values(select(rnn_cell(select(x, 1, 0), before), 0, 1)),

@@ -20,7 +20,7 @@ std::string body_of(const std::string& fault) {
 
 int main(int argc, char** argv) try {
     const std::string fault = argc == 2 ? argv[1] : "right";
-    // Not Device::getDefault(): it is released after main, when Oclgrind has already shut down, and crashes.
+    // Device::getDefault() is avoided: it is released after main, when Oclgrind has already shut down, and crashes.
     std::vector<cl::Platform> platforms;
     cl::Platform::get(&platforms);
     std::vector<cl::Device> devices;

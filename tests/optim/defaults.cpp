@@ -64,7 +64,7 @@ TEST_CASE("AdamW applies weight decay with any options, Adam and SGD do not") {
     CHECK(decayed<optim::AdamW>(optim::AdamWOptions{}) == doctest::Approx(100 * (1 - 1e-3 * 0.01)).epsilon(1e-7));
     CHECK(decayed<optim::Adam>(optim::AdamOptions{.lr = 0.1}) == 100);
     CHECK(decayed<optim::SGD>(optim::SGDOptions{.lr = 0.1}) == 100);
-    // With its options, and in a separate group.
+    // The parameter is added with its options, and in a separate group.
     Tensor p = full({3}, 100).set_requires_grad(), q = full({2}, 100).set_requires_grad(),
            r = full({2}, 100).set_requires_grad();
     optim::AdamW optimizer({p}, {.lr = 0.1});

@@ -98,7 +98,7 @@ TEST_CASE("torch state: the names are those of torch.optim") {
         std::vector<std::string> all{"param_groups.0.lr", "param_groups.0.initial_lr"};
         for (const std::string& name : expected) all.push_back("state.1." + name);
         CHECK(names_of(optimizer.torch_state_dict()) == all);
-        // And back: the other parameter took no step, so it has no state.
+        // In the other direction the second parameter took no step, so it has no state.
         Two others;
         auto other = make(others.named());
         others.a.set_grad(ones({3}));

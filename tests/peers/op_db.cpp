@@ -306,7 +306,7 @@ int main(int count, char** arguments_of_main) try {
                 ++tally.right;
                 continue;
             }
-            if (++tally.wrong <= 3) std::cout << fmt::format("WRONG {}: {}\n    {}\n", name, wrong, described(call));
+            if (++tally.wrong <= 3) std::cout << fmt::format("WRONG {}: {}\n    {}\n", name, wrong, describe(call));
         } catch (const UnsupportedSample& reason) {
             ++tally.unsupported;
             tally.messages.insert(std::string("(not taken) ") + reason.what());

@@ -119,6 +119,6 @@ struct Adapters {
 /// The argument reduction, or its deprecated predecessors.
 Reduction reduction_of(Arguments& a);
 /// The call as text.
-std::string described(const Json& call);
+std::string describe(const Json& call);
 
 }  // namespace declivity::peers

@@ -238,7 +238,7 @@ void Arguments::require_all_used() const {
         if (!used) throw UnsupportedSample("the argument " + name);
 }
 
-std::string described(const Json& call) {
+std::string describe(const Json& call) {
     const auto format_json = [](const auto& self, const Json& json) -> std::string {
         if (is_tensor(json)) return fmt::format("{}{}", json["dtype"].get<std::string>(), json["shape"].dump());
         if (json.is_object() && json.contains("list")) {
@@ -250,7 +250,8 @@ std::string described(const Json& call) {
     };
     std::string text;
     for (const Json& arg : call["args"]) text += (text.empty() ? "" : ", ") + format_json(format_json, arg);
-    for (const auto& [name, one] : call["kwargs"].items()) text += ", " + name + "=" + format_json(format_json, one);
+    for (const auto& [name, value] : call["kwargs"].items())
+        text += ", " + name + "=" + format_json(format_json, value);
     const std::string variant = call.value("variant", "");
     return call["op"].get<std::string>() + "(" + text + ")" + (variant.empty() ? "" : ", " + variant);
 }

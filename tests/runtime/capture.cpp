@@ -231,21 +231,21 @@ TEST_CASE("capture: an input may be a part of its buffer, and be replaced by ano
     const CommandList command_list = capture.finish();
     CHECK(values_of(out) == expected(2));
     for (const std::size_t at : {0, 3, 2, 1}) {
-        CHECK(command_list.serves(0, row(at)));
+        CHECK(command_list.is_compatible(0, row(at)));
         command_list.replace(0, row(at));
         command_list.replay();
         CHECK(values_of(out) == expected(at));
     }
     const BufferRange unaligned{all, 4, kRow * sizeof(float)}, out_of_range{all, 3 * kRow * sizeof(float) + 256, 256};
-    CHECK(!command_list.serves(0, unaligned));
+    CHECK(!command_list.is_compatible(0, unaligned));
     CHECK_THROWS_AS(command_list.replace(0, unaligned), ValueError);
     CHECK_THROWS_AS(command_list.replace(0, out_of_range), ShapeError);
     CHECK_THROWS_AS(command_list.replace(0, BufferRange(all, 0, 8)), ShapeError);
     CHECK_THROWS_AS(Capture(device, {out_of_range}), ShapeError);
     // It reads only the input, and writes only `out`.
     const BufferRange rows[] = {row(1)}, written[] = {out};
-    CHECK(uses.apart(rows));
-    CHECK(!uses.apart(written));
+    CHECK(uses.aliases_safely(rows));
+    CHECK(!uses.aliases_safely(written));
     const BufferRange overlapping[] = {row(1), row(1)}, disjoint[] = {row(1), row(2)};
     CHECK(CapturedUses::overlap(overlapping));
     CHECK(!CapturedUses::overlap(disjoint));

@@ -166,7 +166,7 @@ TEST_CASE("environment: variables are parsed once") {
 }
 
 TEST_CASE("environment: fusion, child process" * doctest::skip()) {
-    // Not at startup, and again at each use.
+    // The error comes not at startup but at each use.
     for (int i = 0; i < 2; ++i)
         CHECK_THROWS_WITH_AS((void)(ones({3}) + 1.0).to_vector<float>(), "DECLIVITY_FUSION: expected 0 or 1, got \"2\"",
                              ValueError);

@@ -231,30 +231,30 @@ TEST_CASE("launch: wrong arguments are refused, and the kernel works afterwards"
     };
     const std::string too_few = launch_error({n, in, out});
     CHECK(too_few.find("'scale'") != std::string::npos);
-    CHECK(too_few.find("has 6 arguments, got 5") != std::string::npos);
+    CHECK(too_few.find("expected 6 arguments, got 5") != std::string::npos);
     CHECK(launch_error({n, in, out, 1.0f, 1.0f}).find("got 7") != std::string::npos);
     const std::string kind = launch_error({n, n, n, out, 1.0f});
-    CHECK(kind.find("argument 1 is a pointer to __global memory in the kernel, got a value of 8 bytes") !=
+    CHECK(kind.find("expected argument 1 to be a pointer to __global memory, got a value of 8 bytes") !=
           std::string::npos);
-    CHECK(launch_error({in, n, out, 1.0f}).find("argument 0 is a number or struct in the kernel, got a buffer") !=
+    CHECK(launch_error({in, n, out, 1.0f}).find("expected argument 0 to be a number or struct, got a buffer") !=
           std::string::npos);
     CHECK(launch_error({n, in, LocalMemory{8}, n, 1.0f}).find("argument 3") != std::string::npos);
     const std::string size = launch_error({n, in, out, 1.0});  // a double for a float
     CHECK(size.find("argument 5") != std::string::npos);
     CHECK(size.find("CL_INVALID_ARG_SIZE") != std::string::npos);
-    CHECK(size.find("launch of 'scale': argument 5 ") == 0);
+    CHECK(size.find("launch of 'scale': expected argument 5 ") == 0);
     CHECK(size.find("got 8 bytes on ") != std::string::npos);
     const std::string narrow_integer = launch_error({2, in, out, 1.0F});  // an int for a long
-    CHECK(narrow_integer.find("launch of 'scale': argument 0 ") == 0);
+    CHECK(narrow_integer.find("launch of 'scale': expected argument 0 ") == 0);
     CHECK(narrow_integer.find("got 4 bytes on ") != std::string::npos);
-    const bool reports_type = size.find("is a float (4 bytes) in the kernel") != std::string::npos;
-    CHECK((reports_type || size.find("has another size in the kernel") != std::string::npos));
-    if (reports_type) CHECK(narrow_integer.find("is a long (8 bytes) in the kernel") != std::string::npos);
+    const bool reports_type = size.find("to be a float (4 bytes), got") != std::string::npos;
+    CHECK((reports_type || size.find("to be of the size that it has in the kernel, got") != std::string::npos));
+    if (reports_type) CHECK(narrow_integer.find("to be a long (8 bytes), got") != std::string::npos);
     const Buffer none;
     CHECK_THROWS_AS(launch(kernel, {.global = 2}, {n, BufferArgument{none, 0, 4}, out, 1.0f}), ValueError);
     const Buffer on_other_device(test::fresh_device(), 8);
-    CHECK(launch_error({n, BufferArgument{on_other_device, 0, 4}, out, 1.0f}).find("argument 1 is on") !=
-          std::string::npos);
+    CHECK(launch_error({n, BufferArgument{on_other_device, 0, 4}, out, 1.0f})
+              .find("expected argument 1 on that device") != std::string::npos);
     launch(kernel, {.global = 2}, {n, in, out, 3.0f});
     CHECK(values_of<float>(y) == std::vector<float>{3, 6});
 }

@@ -248,7 +248,7 @@ TEST_CASE("trace: a device clock with another origin and a faster rate is follow
     };
     for (int i = 0; i < 20000; ++i) {  // ten seconds, in which the clocks drift by half a millisecond
         const std::int64_t queued = kEpoch + 1'000'000 + i * 500'000LL;
-        clock.saw_queued(device_time(queued), queued - 700 - i % 5000, queued + 300 + i % 7000);
+        clock.add_queued_command(device_time(queued), queued - 700 - i % 5000, queued + 300 + i % 7000);
     }
     std::int64_t last = 0;
     for (int i = 0; i < 20000; i += 100) {
@@ -265,16 +265,16 @@ TEST_CASE("trace: a device timer is used if the events agree with it") {
     detail::DeviceClock clock(state_of(test::device()).context.device, test::device().info().version), other = clock;
     for (std::int64_t host = 1'000'000'000; host < 10'000'000'000; host += 500'000'000)
         for (auto* item : {&clock, &other}) {
-            item->told(device_time(host) + static_cast<std::uint64_t>(host / 1000), host - 100,
-                       host + 100);                 // with drift
-            item->told(1, host, host + 2'000'000);  // too late an answer to be useful
+            item->add_sample(device_time(host) + static_cast<std::uint64_t>(host / 1000), host - 100,
+                             host + 100);                 // with drift
+            item->add_sample(1, host, host + 2'000'000);  // too late an answer to be useful
         }
     CHECK(clock.to_host(device_time(3'250'000'000) + 3'250'000) == 3'250'000'000);
     CHECK(clock.to_host(device_time(9'500'000'000) + 9'500'000) == 9'500'000'000);
     // Events from another clock.
-    other.saw_queued(42, 9'600'000'000, 9'600'000'020);
+    other.add_queued_command(42, 9'600'000'000, 9'600'000'020);
     CHECK(other.to_host(42) == 9'600'000'010);
-    clock.saw_queued(device_time(9'600'000'000) + 9'600'000, 9'599'900'000, 9'600'100'000);
+    clock.add_queued_command(device_time(9'600'000'000) + 9'600'000, 9'599'900'000, 9'600'100'000);
     CHECK(clock.to_host(device_time(3'250'000'000) + 3'250'000) == 3'250'000'000);
 }
 

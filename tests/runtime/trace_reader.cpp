@@ -14,7 +14,7 @@
 using namespace declivity;
 using namespace declivity::test;
 using detail::read_trace;
-using detail::TraceBy;
+using detail::TraceKey;
 
 namespace {
 
@@ -37,7 +37,7 @@ const std::string kTrace = R"({"displayTimeUnit":"ms","traceEvents":[
 "left_out":{"commands":12,"spans":0,"memory":0}}}
 )";
 
-detail::TraceSummary read_text(const std::string& text, TraceBy grouping = TraceBy::kernel) {
+detail::TraceSummary read_text(const std::string& text, TraceKey grouping = TraceKey::kernel) {
     const TempFolder folder;
     put_file(folder / "t.json", bytes_of(text));
     return read_trace((folder / "t.json").string(), grouping);
@@ -63,7 +63,7 @@ std::string replaced(std::string text, const std::string& from, const std::strin
 TEST_CASE("trace reader: sums by kernel, module and function, for each device") {
     const auto by_kernel = read_text(kTrace);
     CHECK(by_kernel.version == "0.1.0");
-    CHECK(by_kernel.commands_left_out == 12);
+    CHECK(by_kernel.commands_dropped == 12);
     REQUIRE(by_kernel.devices.size() == 2);
     const auto& device = by_kernel.devices[0];
     CHECK(device.id == "0:0");
@@ -81,17 +81,17 @@ TEST_CASE("trace reader: sums by kernel, module and function, for each device") 
     CHECK(conv.flops_f64 == 2000);
     CHECK(conv.bytes == 1000);
     CHECK(device.groups.at("copy to host").bytes == 64);
-    const auto by_module = read_text(kTrace, TraceBy::module).devices[0].groups;
+    const auto by_module = read_text(kTrace, TraceKey::module).devices[0].groups;
     REQUIRE(by_module.size() == 3);
     CHECK(by_module.at("Net/1").calls == 2);
     CHECK(by_module.at("(no module)").calls == 1);
-    const auto by_function = read_text(kTrace, TraceBy::function).devices[0].groups;
+    const auto by_function = read_text(kTrace, TraceKey::function).devices[0].groups;
     REQUIRE(by_function.size() == 2);
     CHECK(by_function.at("conv2d").calls == 3);
 }
 
 TEST_CASE("trace reader: errors have an offset") {
-    CHECK_THROWS_AS(read_trace("/missing/trace.json", TraceBy::kernel), IoError);
+    CHECK_THROWS_AS(read_trace("/missing/trace.json", TraceKey::kernel), IoError);
     const std::vector<std::pair<std::string, std::string>> wrong{
         {"", "in JSON"},
         {"[]", "traceEvents"},
@@ -152,7 +152,7 @@ TEST_CASE("trace reader: memory per event is limited, and many devices take no l
 TEST_CASE("trace reader: damaged files are refused or read partially") {
     const TempFolder folder;
     const auto read = [](const std::filesystem::path& path) {
-        for (const auto& device : read_trace(path.string(), TraceBy::function).devices)
+        for (const auto& device : read_trace(path.string(), TraceKey::function).devices)
             for (const auto& [name, sum] : device.groups) {
                 CHECK(sum.calls > 0);
                 CHECK(sum.seconds >= 0);

@@ -36,7 +36,7 @@ namespace {
 void set(const std::string& name, const std::optional<std::string>& value) {
     if (value) setenv(name.c_str(), value->c_str(), 1);
     else unsetenv(name.c_str());
-    declivity::detail::parse_environment_again();
+    declivity::detail::reload_environment();
 }
 
 }  // namespace

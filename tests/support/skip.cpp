@@ -21,7 +21,7 @@ int skipped_count() { return count; }
 std::optional<std::filesystem::path> real_data(const std::string& relative) {
     const char* folder = std::getenv("DECLIVITY_DATA");
     if (folder == nullptr || *folder == '\0') {
-        skip(fmt::format("{} is not here: DECLIVITY_DATA names no folder", relative));
+        skip(fmt::format("{} is not available: DECLIVITY_DATA names no folder", relative));
         return std::nullopt;
     }
     const auto path = std::filesystem::path(folder) / relative;

@@ -159,7 +159,7 @@ TEST_CASE("function call: an error names the called function") {
     CHECK_THROWS_WITH_AS(Own::outer(x),
                          "reshape: expected a shape of 6 elements (as [2, 3]), got [5] (called by outer, in Net)",
                          ShapeError);
-    // Not after the call has returned.
+    // The observer is not notified after the call has returned.
     CHECK_THROWS_WITH_AS(reshape(x, {5}), "reshape: expected a shape of 6 elements (as [2, 3]), got [5] (in Net)",
                          ShapeError);
 }

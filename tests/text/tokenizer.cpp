@@ -282,7 +282,8 @@ TEST_CASE("tokenizer: error messages") {
     const Tokenizer word_tokenizer = Tokenizer::from_json(
         R"({"model":{"type":"WordLevel","vocab":{"a":0},"unk_token":"?"},"pre_tokenizer":{"type":"Whitespace"}})");
     CHECK(word_tokenizer.ids("a a") == std::vector<std::int64_t>{0, 0});
-    CHECK_THROWS_WITH_AS((void)word_tokenizer.ids("a b"), "Tokenizer: the unknown token '?' is not in the vocabulary",
+    CHECK_THROWS_WITH_AS((void)word_tokenizer.ids("a b"),
+                         "Tokenizer: expected the unknown token '?' in the vocabulary, got a vocabulary without it",
                          ValueError);
     const Tokenizer unigram = Tokenizer::from_json(R"({"model":{"type":"Unigram","vocab":[["a",-1]],"unk_id":null}})");
     CHECK_THROWS_AS((void)unigram.ids("ab"), ValueError);

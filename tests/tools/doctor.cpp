@@ -376,8 +376,8 @@ TEST_CASE("declivity doctor: an operator whose kernel computes wrong results is 
     {
         const Environment style("DECLIVITY_KERNEL_STYLE", "simd");
         check_found("elementwise",
-                    {{"elementwise.cl", "to; ++i) {\n                BODY out[i * STEP_OUT] = RESULT;",
-                      "to; ++i) { BODY out[i * STEP_OUT] = RESULT; if (i == 7) out[i * STEP_OUT] = 1;",
+                    {{"elementwise.cl", "to; ++i) {\n                ELEMENT_CODE out[i * STEP_OUT] = RESULT;",
+                      "to; ++i) { ELEMENT_CODE out[i * STEP_OUT] = RESULT; if (i == 7) out[i * STEP_OUT] = 1;",
                       "tanh of f32, simd kernels"}},
                     " --checks 'tanh'");
         check_found("copies",
@@ -387,7 +387,7 @@ TEST_CASE("declivity doctor: an operator whose kernel computes wrong results is 
         check_found("random", {{"philox.clh", "k0 += 0x9e3779b9u", "k0 += 0x9e3779bbu", "uniform numbers"}},
                     " --checks 'uniform'");
         check_found("reduce",
-                    {{"reduce.cl", "split * split_stride] = FINALIZE(value)",
+                    {{"reduce_rows.cl", "split * split_stride] = FINALIZE(value)",
                       "split * split_stride] = FINALIZE(value + (ACC)1)", "sum of a million, simd kernels"}},
                     " --checks 'a million'");
         check_found("optimizers", {{"formula.cl", "int i = first;", "int i = first + 1;", "SGD with momentum 0,"},
@@ -406,16 +406,16 @@ TEST_CASE("declivity doctor: an operator whose kernel computes wrong results is 
     {
         const Environment style("DECLIVITY_KERNEL_STYLE", "simt");
         check_found("rows",
-                    {{"softmax.cl", "- m) * scale", "- m) * scale * (REAL)1.001", "softmax: rows, simt kernels"}},
+                    {{"softmax_simt.cl", "- m) * scale", "- m) * scale * (REAL)1.001", "softmax: rows, simt kernels"}},
                     " --checks 'softmax: rows'");
         check_found("pool2d",
-                    {{"pool2d.cl", "winners[p * pool.Q + q] == h * pool.W + column",
-                      "winners[p * pool.Q + q] != h * pool.W + column", "simt kernels"}},
+                    {{"pool2d_simt.cl", "indices[p * pool.Q + q] == h * pool.W + column",
+                      "indices[p * pool.Q + q] != h * pool.W + column", "simt kernels"}},
                     " --checks 'simt kernels'");
     }
     // The other kernel style is reported as harmless.
     const Environment style("DECLIVITY_KERNEL_STYLE", "simd");
-    const Report other = with_mutations("rows", {{"softmax.cl", "- m) * scale", "- m) * scale * (REAL)1.001", ""}},
+    const Report other = with_mutations("rows", {{"softmax_simt.cl", "- m) * scale", "- m) * scale * (REAL)1.001", ""}},
                                         " --checks 'softmax: rows, simt kernels'");
     CHECK(other.code == 0);
     CHECK(has(other.json["avoided"], "softmax: rows, simt kernels"));

@@ -106,7 +106,7 @@ TEST_CASE("declivity profile: the trace of a process, on this device") {
     INFO(child.output);
     REQUIRE(child.code == 0);
     const Bytes before = get_file(path);
-    // With DECLIVITY_PROFILE still set to the file, which must not be overwritten.
+    // DECLIVITY_PROFILE still names the file, which must not be overwritten.
     const ProgramRun table = run_program("profile --by function '" + path + "'", "DECLIVITY_PROFILE='" + path + "'");
     CAPTURE(table.out);
     CHECK(table.code == 0);

@@ -93,7 +93,7 @@ TEST_CASE("fork: before the first use, child process" * doctest::skip()) {
     CHECK(!after_fork());
     CHECK(train() == 0);
     CHECK(forked([] { return after_fork() ? 0 : 1; }) == 0);
-    // And grandchildren of a child that used no device, although their parent did.
+    // Grandchildren of a child that used no device, although their parent did, work as well.
     CHECK(forked([&] { return forked([] { return after_fork() ? 0 : 1; }); }) == 0);
 }
 

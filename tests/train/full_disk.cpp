@@ -90,7 +90,7 @@ TEST_CASE("full disk: child process" * doctest::skip()) {
     const fs::path folder = std::getenv("DECLIVITY_TEST_FOLDER");
     const fs::path path = folder / "last.safetensors", unbroken = folder / "unbroken", resumed = folder / "resumed";
     {
-        // Also compiles everything needed, so that only the tested code meets the limit.
+        // This compiles everything needed, so that only the tested code reaches the limit.
         DiskSetup complete;
         complete.fit(3);
         complete.trainer.save(unbroken);

@@ -185,25 +185,25 @@ TEST_CASE("labels: add_classification records the first call with a non-finite l
         for (const DType real : test::floats()) {
             if (real == DType::f64 && !default_device().info().fp64) continue;
             const Tensor scores = test::random_tensor({5, 3}, 1, real), totals = zeros({4}),
-                         noted_labels = zeros({4}, {DType::i64});
+                         label_errors = zeros({4}, {DType::i64});
             const auto call = [&](const std::vector<std::int64_t>& labels, double loss) {
                 ops::add_classification(scores.view(), Tensor::from(labels, {5}).to(type).view(),
-                                        full({}, loss, {real}).view(), {.number = 5}, totals.view(),
-                                        noted_labels.view());
-                return noted_labels.to_vector<std::int64_t>();
+                                        full({}, loss, {real}).view(), {.value = 5}, totals.view(),
+                                        label_errors.view());
+                return label_errors.to_vector<std::int64_t>();
             };
             CHECK(call({0, 1, 2, 1, 0}, 1) == std::vector<std::int64_t>{1, 0, 0, 0});
             CHECK(call({0, 1, 7, 1, 0}, 1) == std::vector<std::int64_t>{2, 0, 0, 0});  // a custom loss may accept it
             CHECK(call({0, 1, 2, 1, 0}, NAN) == std::vector<std::int64_t>{3, 0, 0, 0});
             CHECK(call({0, -5, -5, 3, 9}, INFINITY) == std::vector<std::int64_t>{4, 4, -5, 3});
             CHECK(call({8, 8, 8, 8, 8}, NAN) == std::vector<std::int64_t>{5, 4, -5, 3});
-            noted_labels.detach().fill_(0);
+            label_errors.detach().fill_(0);
             CHECK(call({0, 1, 2, 1, 4}, NAN) == std::vector<std::int64_t>{1, 1, 4, 4});
             CHECK_THROWS_AS(ops::add_classification(scores.view(), zeros({5}, {type}).view(), zeros({}, {real}).view(),
-                                                    {.number = 5}, totals.view(), zeros({3}, {DType::i64}).view()),
+                                                    {.value = 5}, totals.view(), zeros({3}, {DType::i64}).view()),
                             ShapeError);
             CHECK_THROWS_AS(ops::add_classification(scores.view(), zeros({5}, {type}).view(), zeros({}, {real}).view(),
-                                                    {.number = 5}, totals.view(), zeros({4}).view()),
+                                                    {.value = 5}, totals.view(), zeros({4}).view()),
                             TypeError);
         }
 }
@@ -213,24 +213,24 @@ TEST_CASE("labels: add_classification weights losses, and leaves out ignored lab
         if (real == DType::f64 && !default_device().info().fp64) continue;
         const Tensor scores = Tensor::from<float>({3, 1, 2, 0, 1, 5}, {3, 2}).to(real),
                      labels = Tensor::from<std::int64_t>({0, -1, 1}, {3});
-        const Tensor totals = zeros({4}), noted_labels = zeros({4}, {DType::i64});
+        const Tensor totals = zeros({4}), label_errors = zeros({4}, {DType::i64});
         const auto call = [&](double loss, const ops::ClassificationWeight& weight) {
             ops::add_classification(scores.view(), labels.view(), full({}, loss, {real}).view(), weight, totals.view(),
-                                    noted_labels.view());
+                                    label_errors.view());
             return totals.to_vector<float>();
         };
         const Tensor four = full({}, 4), none = zeros({});
-        CHECK(call(0.5, {.number = 2}) == std::vector<float>{1, 2, 2, 3});
+        CHECK(call(0.5, {.value = 2}) == std::vector<float>{1, 2, 2, 3});
         CHECK(call(0.5, {.tensor = four.view(), .ignore_index = -1}) == std::vector<float>{3, 4, 6, 5});
-        CHECK(call(7, {.number = 3, .is_sum = true}) == std::vector<float>{10, 6, 9, 8});
+        CHECK(call(7, {.value = 3, .is_sum = true}) == std::vector<float>{10, 6, 9, 8});
         CHECK(call(NAN, {.tensor = none.view(), .ignore_index = -1}) == std::vector<float>{10, 8, 9, 10});
-        CHECK(noted_labels.to_vector<std::int64_t>() == std::vector<std::int64_t>{4, 0, 0, 0});
-        (void)call(NAN, {.number = 2, .ignore_index = -1});
-        CHECK(noted_labels.to_vector<std::int64_t>() == std::vector<std::int64_t>{5, 0, 0, 0});
-        (void)call(NAN, {.number = 2});
-        CHECK(noted_labels.to_vector<std::int64_t>() == std::vector<std::int64_t>{6, 6, -1, -1});
+        CHECK(label_errors.to_vector<std::int64_t>() == std::vector<std::int64_t>{4, 0, 0, 0});
+        (void)call(NAN, {.value = 2, .ignore_index = -1});
+        CHECK(label_errors.to_vector<std::int64_t>() == std::vector<std::int64_t>{5, 0, 0, 0});
+        (void)call(NAN, {.value = 2});
+        CHECK(label_errors.to_vector<std::int64_t>() == std::vector<std::int64_t>{6, 6, -1, -1});
         CHECK_THROWS_AS(ops::add_classification(scores.view(), labels.view(), zeros({}, {real}).view(),
-                                                {.tensor = zeros({2}).view()}, totals.view(), noted_labels.view()),
+                                                {.tensor = zeros({2}).view()}, totals.view(), label_errors.view()),
                         TypeError);
     }
 }

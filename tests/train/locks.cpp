@@ -37,12 +37,12 @@ using Floats = std::vector<float>;
 Floats elements(const Tensor& tensor) { return tensor.to_vector<float>(); }
 
 /// An expression with a structure new to this process, so that it is compiled.
-Tensor never_seen(Tensor x) {
+Tensor unique_expression(Tensor x) {
     static std::atomic<int> number{0};
     for (int bits = ++number + 64; bits > 0; bits /= 2) x = bits % 2 == 0 ? x + 1.0 : x * 0.5;
     return x;
 }
-Floats never_seen(Floats x, int number) {
+Floats unique_expression(Floats x, int number) {
     for (int bits = number + 64; bits > 0; bits /= 2)
         for (float& value : x) value = bits % 2 == 0 ? value + 1 : value * 0.5F;
     return x;
@@ -80,14 +80,14 @@ class LockedTraining {
 /// Calls `work` in a thread while another thread is blocked in the compiler, and waits for it, or until it waits for
 /// the other.
 /// @return whether it completed
-bool passes(const Device& device, const auto& work) {
+bool completes_meanwhile(const Device& device, const auto& work) {
     LaunchLock& lock = launch_lock(device);
     const std::uint64_t before = lock.contended();
     std::atomic<bool> done{false};
     bool passed = true;
     {
         const test::BlockedBuild build;
-        std::thread compiles([&] { (void)elements(never_seen(ones({5, 7}, {.device = device}))); });
+        std::thread compiles([&] { (void)elements(unique_expression(ones({5, 7}, {.device = device}))); });
         build.wait();
         std::thread other([&] {
             work();
@@ -135,16 +135,18 @@ class UserEvent {
 
 TEST_CASE("locks: while a kernel compiles, other threads run steps on the same device and on another") {
     if (test::small_cases()) return;  // one thread only
-    const Device one = test::device(), two = test::fresh_device();
-    LockedTraining first(one), second(two);
+    const Device device = test::device(), other_device = test::fresh_device();
+    LockedTraining first(device), second(other_device);
     first.step(), second.step();
-    CHECK(passes(one, [&] { first.step(); }));
-    const std::uint64_t before = launch_lock(two).contended();
-    CHECK(passes(one, [&] {
+    CHECK(completes_meanwhile(device, [&] { first.step(); }));
+    const std::uint64_t before = launch_lock(other_device).contended();
+    CHECK(completes_meanwhile(device, [&] {
         for (int i = 0; i < 3; ++i) second.step();
     }));
-    CHECK(launch_lock(two).contended() == before);
-    CHECK(passes(one, [&] { (void)elements(never_seen(ones({3, 3}, {.device = one}))); }));  // another compilation
+    CHECK(launch_lock(other_device).contended() == before);
+    CHECK(completes_meanwhile(device, [&] {
+        (void)elements(unique_expression(ones({3, 3}, {.device = device})));
+    }));  // another compilation
 }
 
 TEST_CASE("locks: other threads wait for the in-flight launch of a thread that compiles") {
@@ -177,26 +179,27 @@ TEST_CASE("locks: other threads wait for the in-flight launch of a thread that c
         return std::pair{got, has_waited};
     };
     int number = 1;
-    // The numbers of never_seen() are consecutive in this process; the first call determines the number of this test.
-    const Floats probe = elements(never_seen(Tensor::from(Floats{1}, {1}, device)));
-    while (never_seen(Floats{1}, number) != probe) ++number;
+    // The numbers of unique_expression() are consecutive in this process; the first call determines the number of this
+    // test.
+    const Floats probe = elements(unique_expression(Tensor::from(Floats{1}, {1}, device)));
+    while (unique_expression(Floats{1}, number) != probe) ++number;
 
     SUBCASE("a write to its input") {
         Tensor seen;
-        const auto [got, has_waited] = meanwhile([](const Tensor& x) { return never_seen(x); },
+        const auto [got, has_waited] = meanwhile([](const Tensor& x) { return unique_expression(x); },
                                                  [&](Tensor& x, const Tensor&) { x.add_(1.0), seen = x; });
         CHECK(has_waited);
-        CHECK(got == never_seen(start, number + 1));
+        CHECK(got == unique_expression(start, number + 1));
         Floats written = start;
         for (float& element : written) element += 1;
         CHECK(elements(seen) == written);
     }
     SUBCASE("the value itself, and its results") {
         Floats seen;
-        const auto [got, has_waited] = meanwhile([](const Tensor& x) { return never_seen(x); },
+        const auto [got, has_waited] = meanwhile([](const Tensor& x) { return unique_expression(x); },
                                                  [&](Tensor&, const Tensor& result) { seen = elements(result * 2.0); });
         CHECK(has_waited);
-        Floats expected = never_seen(start, number + 1);
+        Floats expected = unique_expression(start, number + 1);
         CHECK(got == expected);
         for (float& element : expected) element *= 2;
         CHECK(seen == expected);
@@ -207,26 +210,26 @@ TEST_CASE("locks: other threads wait for the in-flight launch of a thread that c
         const auto [got, has_waited] = meanwhile(
             [&](const Tensor& x) {
                 between = x * 3.0;
-                return never_seen(between);
+                return unique_expression(between);
             },
             [&](Tensor&, const Tensor&) { seen = elements(between); });
         CHECK_FALSE(has_waited);
         Floats tripled = start;
         for (float& element : tripled) element *= 3;
         CHECK(seen == tripled);
-        CHECK(got == never_seen(tripled, number + 1));
+        CHECK(got == unique_expression(tripled, number + 1));
     }
     SUBCASE("row operators, whose kernel reads their input") {
         Tensor seen, scaled;
         Floats rows;
         const auto [got, has_waited] = meanwhile(
             [&](const Tensor& x) {
-                scaled = never_seen(x);
+                scaled = unique_expression(x);
                 return softmax(scaled, -1);
             },
             [&](Tensor& x, const Tensor&) { rows = elements(scaled), x.mul_(0.0), seen = x; });
         (void)has_waited;  // whether the rows are fused depends on the device
-        CHECK(rows == never_seen(start, number + 1));
+        CHECK(rows == unique_expression(start, number + 1));
         const Floats expected = elements(softmax(Tensor::from(rows, {6, 150}, device), -1));
         CHECK(test::difference({got.begin(), got.end()}, {expected.begin(), expected.end()}, {1e-6, 1e-6}) == "");
         CHECK(elements(seen) == Floats(start.size(), 0.0F));
@@ -281,15 +284,15 @@ TEST_CASE("locks: threads that share values and release the lock at every launch
 
 TEST_CASE("locks: a trace shows a device running steps while a thread of another compiles") {
     if (test::small_cases()) return;
-    const Device one = test::device(), two = test::fresh_device();
-    LockedTraining first(one), second(two);
+    const Device device = test::device(), other_device = test::fresh_device();
+    LockedTraining first(device), second(other_device);
     first.step(), second.step();
-    Profiler profiler(two);
+    Profiler profiler(other_device);
     {
         const test::BlockedBuild build;
         std::thread compiles([&] {
             const Span span("compiles on the one");
-            (void)elements(never_seen(ones({5, 7}, {.device = one})));
+            (void)elements(unique_expression(ones({5, 7}, {.device = device})));
         });
         build.wait();
         std::thread steps([&] {
@@ -361,24 +364,24 @@ TEST_CASE("downloads: long ones use the transfer queue, and the compute queue co
 }
 
 TEST_CASE("default device: that of a thread overrides that of the process") {
-    const Device one = test::device(), two = test::fresh_device();
+    const Device device = test::device(), other_device = test::fresh_device();
     const Device before = default_device();
     {
-        const DefaultDevice scope(two);
-        CHECK(default_device() == two);
-        CHECK(ones({2}).device() == two);
+        const DefaultDevice scope(other_device);
+        CHECK(default_device() == other_device);
+        CHECK(ones({2}).device() == other_device);
         {
-            const DefaultDevice inner(one);
-            CHECK(zeros({2}).device() == one);
+            const DefaultDevice inner(device);
+            CHECK(zeros({2}).device() == device);
         }
-        CHECK(uniform({2}).device() == two);
+        CHECK(uniform({2}).device() == other_device);
         for (const std::string& fault : test::run_in_threads(1, [&](int) -> std::string {
                  return test::small_cases() || default_device() == before ? "" : "another thread's";
              }))
             CHECK(fault == "");
-        set_default_device(one);  // of the process: this thread keeps its own
-        CHECK(default_device() == two);
+        set_default_device(device);  // of the process: this thread keeps its own
+        CHECK(default_device() == other_device);
     }
-    CHECK(default_device() == one);
+    CHECK(default_device() == device);
     set_default_device(before);
 }

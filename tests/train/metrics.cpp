@@ -185,13 +185,13 @@ TEST_CASE("metrics: confusion matrix, and intersection over union") {
     const Tensor fewer = where(batch.target == 3, -1, batch.target);  // a class that does not occur
     mean_iou.update(where(Tensor::from<std::uint8_t>({0, 0, 0, 1, 0}, {1, 5, 1, 1}) != 0, -9, batch.scores), fewer);
     (void)mean_iou.compute();
-    CHECK(std::isnan(mean_iou.of_classes()[3]));
-    CHECK_FALSE(std::isnan(mean_iou.of_classes()[2]));
+    CHECK(std::isnan(mean_iou.per_class()[3]));
+    CHECK_FALSE(std::isnan(mean_iou.per_class()[2]));
     double class_iou[5];
     mean_iou.reset();
     mean_iou.update(batch.scores, batch.target);
     CHECK(mean_iou.compute() == doctest::Approx(iou(batch.position_scores, batch.labels, class_iou)));
-    for (std::size_t c = 0; c < 5; ++c) CHECK(mean_iou.of_classes()[c] == doctest::Approx(class_iou[c]));
+    for (std::size_t c = 0; c < 5; ++c) CHECK(mean_iou.per_class()[c] == doctest::Approx(class_iou[c]));
     CHECK_THROWS_AS(train::ConfusionMatrix(0), ValueError);
     train::ConfusionMatrix confusion(4);
     CHECK_THROWS_WITH_AS(confusion.update(batch.scores, batch.target),

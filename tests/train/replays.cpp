@@ -174,7 +174,7 @@ TEST_CASE("replays: decisions of user-defined losses, modules and optimizers are
         Prepare prepare;
     };
     const std::vector<Case> cases{
-        {"the loss is a function of the program's own",
+        {"the loss is a user-defined function",
          [](ReplayTraining& training) {
              training.model = network();
              training.loss = [calls = 0](const Tensor& output, const Tensor& labels) mutable {

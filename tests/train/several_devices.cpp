@@ -97,7 +97,7 @@ TEST_CASE("several devices: child process" * doctest::skip()) {
         CHECK(f32_elements(w.grad()) == f32_elements(w * 8.0));
         CHECK(a.memory().in_use > 0);
         CHECK(b.memory().in_use > 0);
-        // From several threads, in both directions.
+        // Several threads copy in both directions.
         for (
             const std::string& fault : test::run_in_threads(4, [&](int number) -> std::string {
                 Tensor t = test::random_tensor({50, 7}, static_cast<std::uint64_t>(number)).to(number % 2 == 0 ? a : b);

@@ -175,7 +175,7 @@ TEST_CASE("custom steps: captured if declared capture-safe, with the same bits, 
     CHECK(replays.replayed >= 3 * 12 - 2 - 3);
     CHECK(run({}, &by_default) == plain);
     CHECK(by_default.replayed == 0);
-    CHECK(by_default.refused == "the step is a function of the program's own (FitOptions::capture)");
+    CHECK(by_default.refused == "the step is a user-defined function (FitOptions::capture)");
     // Functions of the step number are called each time.
     auto options = step_options(2);
     options.capture = true;

@@ -98,19 +98,20 @@ TEST_CASE("two platforms: devices run steps concurrently from two threads, and n
         test::skip("all devices are of one platform");
         return;
     }
-    const auto& [one, two] = *devices;
-    CAPTURE(one.name());
-    CAPTURE(two.name());
+    const auto& [device, other_device] = *devices;
+    CAPTURE(device.name());
+    CAPTURE(other_device.name());
     constexpr int kSteps = 60;
     std::vector<float> separate[2];
     for (const bool second : {false, true}) {
-        Training training(second ? two : one);
+        Training training(second ? other_device : device);
         for (int i = 0; i < kSteps; ++i) training.step();
         separate[second ? 1 : 0] = training.elements();
     }
-    Training first(one), second(two);
-    const std::uint64_t before_one = ops::launch_lock(one).contended(), before_two = ops::launch_lock(two).contended();
-    Profiler profiler(two);
+    Training first(device), second(other_device);
+    const std::uint64_t device_before = ops::launch_lock(device).contended(),
+                        other_before = ops::launch_lock(other_device).contended();
+    Profiler profiler(other_device);
     std::atomic<int> ready{0};
     const auto steps = [&](Training& training, const char* name) {
         ++ready;
@@ -124,8 +125,8 @@ TEST_CASE("two platforms: devices run steps concurrently from two threads, and n
     std::thread thread([&] { steps(first, "step of the one"); });
     steps(second, "step of the other");
     thread.join();
-    CHECK(ops::launch_lock(one).contended() == before_one);
-    CHECK(ops::launch_lock(two).contended() == before_two);
+    CHECK(ops::launch_lock(device).contended() == device_before);
+    CHECK(ops::launch_lock(other_device).contended() == other_before);
 
     const test::Json trace = test::trace_of(profiler);
     const auto all = test::events(trace, "X");

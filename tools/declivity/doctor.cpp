@@ -117,7 +117,7 @@ void print(const SectionReport& report, bool all) {
 
 /// The overall result in a few sentences.
 struct Verdict {
-    int code = kAllRight;
+    int code = kExitPassed;
     std::string verdict, avoided, what_to_do;
 };
 
@@ -149,7 +149,7 @@ Verdict judge(const std::vector<SectionReport>& reports, bool partial) {
                       avoided.begin() + static_cast<std::ptrdiff_t>(std::min(avoided.size(), max_listed)), "; "),
             avoided.size() > max_listed ? fmt::format("; and {} more", avoided.size() - max_listed) : "");
     if (wrong > 0) {
-        out.code = kSomethingWrong;
+        out.code = kExitFailed;
         out.what_to_do =
             "What to do: run `declivity doctor --json > doctor.json` and send that file with your report to the "
             "authors of Declivity; it contains the device, the "
@@ -241,11 +241,11 @@ int run(const Options& options) {
                                     {"format", kFormat},
                                     {"settings", settings()},
                                     {"verdict", why},
-                                    {"code", kNothingExamined}}
+                                    {"code", kExitSkipped}}
                                    .dump(1, ' ', false, Json::error_handler_t::replace));
         std::fflush(stdout);
         fmt::print(stderr, "declivity: {}\n", why);
-        return kNothingExamined;
+        return kExitSkipped;
     }
     const Verdict verdict = judge(reports, !options.only.empty() || !options.checks.empty());
     if (options.json) {
@@ -295,7 +295,7 @@ std::function<int()> add_doctor(CLI::App& app) {
             return run(*options);
         } catch (const std::exception& error) {
             fmt::print(stderr, "declivity: {}\n", error.what());
-            return kNothingExamined;
+            return kExitSkipped;
         }
     };
 }

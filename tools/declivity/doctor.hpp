@@ -8,7 +8,7 @@
 namespace declivity::tools {
 
 /// Exit codes of `declivity doctor`.
-inline constexpr int kAllRight = 0, kSomethingWrong = 1, kNothingExamined = 2;
+inline constexpr int kExitPassed = 0, kExitFailed = 1, kExitSkipped = 2;
 
 /// Adds the subcommand; the returned function runs it and returns the exit code.
 std::function<int()> add_doctor(CLI::App& app);

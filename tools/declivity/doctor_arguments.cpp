@@ -45,7 +45,7 @@ struct Table {
     std::int32_t table[2][4];
     std::int64_t last;
 };
-struct Large {
+struct LargeStruct {
     std::int32_t values[251];
     float last;
 };
@@ -64,14 +64,14 @@ std::string writes(const Device& device, const char* name, const Written& expect
     return first_difference(to_host<std::int64_t>(out, expected.size()), expected);
 }
 
-void check_written(Examination& e, const Device& device, const char* check_name, const char* name,
+void check_written(DoctorRun& e, const Device& device, const char* check_name, const char* name,
                    const Written& expected, const std::function<void(const Kernel&, const BufferArgument&)>& run) {
     e.check(check_name, [&] { return writes(device, name, expected, run); });
 }
 
 constexpr Odd kOdd{-1, 20000000, 3};
 
-void examine_plain_structs(Examination& e, const Device& device) {
+void examine_plain_structs(DoctorRun& e, const Device& device) {
     check_written(e, device, "a struct of 8 bytes", "small", {-5, 77}, [](const Kernel& k, const BufferArgument& out) {
         launch(k, {{1}}, {Small{-5, 77}, out});
     });
@@ -93,7 +93,7 @@ void examine_plain_structs(Examination& e, const Device& device) {
                   });
 }
 
-void examine_larger_structs(Examination& e, const Device& device) {
+void examine_larger_structs(DoctorRun& e, const Device& device) {
     const Nested nested{-(std::int64_t{1} << 50),
                         {{{1, 2, 3}, 4}, {{5, 6, 7}, 8}, {{9, 10, 11}, 12}},
                         {13, 14, 15, 16, 17, 18, 19, 20},
@@ -106,7 +106,7 @@ void examine_larger_structs(Examination& e, const Device& device) {
                   [&](const Kernel& k, const BufferArgument& out) {
                       launch(k, {{1}}, {nested, LocalMemory{16}, kOdd, out});
                   });
-    Large large{};
+    LargeStruct large{};
     Written expected_large;
     for (std::int32_t i = 0; i < 251; ++i) large.values[i] = i * i - 1000;
     expected_large.push_back(large.values[0]);
@@ -119,7 +119,7 @@ void examine_larger_structs(Examination& e, const Device& device) {
                   });
 }
 
-void examine_many_numbers(Examination& e, const Device& device) {
+void examine_many_numbers(DoctorRun& e, const Device& device) {
     Written expected_numbers;
     for (std::int64_t i = 0; i < 126; ++i) expected_numbers.push_back((i - 60) << (i % 50));
     check_written(e, device, "126 numbers of 8 bytes, 1024 bytes with memory and offset", "many", expected_numbers,
@@ -139,7 +139,7 @@ void examine_many_numbers(Examination& e, const Device& device) {
 
 }  // namespace
 
-void examine_arguments(Examination& e) {
+void examine_arguments(DoctorRun& e) {
     const Device device = e.device();
     examine_plain_structs(e, device);
     examine_larger_structs(e, device);

@@ -192,7 +192,7 @@ std::string vectors(const Device& device) {
     return first_difference(to_host<float>(out, a.size()), expected);
 }
 
-void examine_floats(Examination& e, const Device& device) {
+void examine_floats(DoctorRun& e, const Device& device) {
     const auto [x, y, z] = operands<float>();
     e.check("f32: sums, differences and products are rounded to nearest",
             [&] { return sums_and_products(device, x, y); });
@@ -245,7 +245,7 @@ void examine_floats(Examination& e, const Device& device) {
     e.check("vectors of 16, their parts and selection between them", [&] { return vectors(device); });
 }
 
-void examine_doubles(Examination& e, const Device& device) {
+void examine_doubles(DoctorRun& e, const Device& device) {
     if (!device.info().fp64) return e.skip("f64", "the device does not report cl_khr_fp64");
     const auto [x, y, z] = operands<double>();
     e.check("f64: sums, products, quotients, square roots are rounded to nearest", [&] {
@@ -289,7 +289,7 @@ void examine_doubles(Examination& e, const Device& device) {
 
 }  // namespace
 
-void examine_arithmetic(Examination& e) {
+void examine_arithmetic(DoctorRun& e) {
     const Device device = e.device();
     examine_floats(e, device);
     examine_conversions(e, device);

@@ -41,7 +41,7 @@ Whole saturated(Real x) {
     return x >= high ? std::numeric_limits<Whole>::max() : static_cast<Whole>(x);
 }
 
-void examine_conversions(Examination& examination, const Device& device);
-void examine_reduced_precision(Examination& examination, const Device& device);
+void examine_conversions(DoctorRun& run, const Device& device);
+void examine_reduced_precision(DoctorRun& run, const Device& device);
 
 }  // namespace declivity::tools::doctor

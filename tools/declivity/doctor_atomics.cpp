@@ -14,7 +14,7 @@ namespace declivity::tools::doctor {
 namespace {
 
 template <class Integer>
-void examine_counters(Examination& e, const Device& device, const Defines& defines, const char* bits) {
+void examine_counters(DoctorRun& e, const Device& device, const Defines& defines, const char* bits) {
     const std::size_t items = 4096;
     e.check_unused(fmt::format("{} bits: inc, add, sub, compare-and-swap, exchange in global memory", bits), [&] {
         const Kernel kernel(device, {"doctor_atomics.cl", "doctor_counters", defines});
@@ -42,7 +42,7 @@ void examine_counters(Examination& e, const Device& device, const Defines& defin
 
 }  // namespace
 
-void examine_atomics(Examination& e) {
+void examine_atomics(DoctorRun& e) {
     const Device device = e.device();
     examine_counters<std::int32_t>(e, device, {}, "32");
     e.check_unused("32 bits: min, max, and, or, xor", [&] {

@@ -65,11 +65,11 @@ double timed(const Device& device, const std::function<void()>& call) {
 
 struct Rates {
     Device device;
-    Ceilings most;
+    Ceilings ceilings;
 
     /// Adds a row: GFLOP/s, or GB/s without FLOPs, and the percentage of the compute or memory peak, whichever is
     /// larger.
-    void add(Examination& e, const std::string& name, double flops, double bytes, const std::function<void()>& call,
+    void add(DoctorRun& e, const std::string& name, double flops, double bytes, const std::function<void()>& call,
              const std::string& method = {}) const {
         e.fact(name, [&] {
             const double time = timed(device, call);
@@ -77,7 +77,7 @@ struct Rates {
             const auto part = [&](double amount, double ceiling) {
                 return ceiling > 0 ? 100 * amount / time / ceiling : 0;
             };
-            const double compute = part(flops, most.flops_f32), memory = part(bytes, most.bytes),
+            const double compute = part(flops, ceilings.flops_f32), memory = part(bytes, ceilings.bytes),
                          rate = (computes ? flops : bytes) / time;
             Json metrics{{"seconds", time},
                          {computes ? "GFLOP/s" : "GB/s", rate * 1e-9},
@@ -92,7 +92,7 @@ struct Rates {
     }
 };
 
-void measure_launches(Examination& e, const Device& device) {
+void measure_launches(DoctorRun& e, const Device& device) {
     e.fact("launch", [&] {
         const Kernel kernel(device, {"doctor_queues.cl", "doctor_step"});
         const Buffer x = to_device(device, std::vector<std::uint32_t>(64, 0));
@@ -125,7 +125,7 @@ void measure_launches(Examination& e, const Device& device) {
     });
 }
 
-void measure_products(Examination& e, const Rates& rates) {
+void measure_products(DoctorRun& e, const Rates& rates) {
     double last_rate = 0;  // of CLBlast
     for (const std::int64_t size : {512, 1024, 2048}) {
         const Tensor a = uniform({1, size, size}, -1, 1), b = uniform({1, size, size}, -1, 1),
@@ -158,7 +158,7 @@ void measure_products(Examination& e, const Rates& rates) {
     }
 }
 
-void measure_convolutions(Examination& e, const Rates& rates) {
+void measure_convolutions(DoctorRun& e, const Rates& rates) {
     struct Row {
         const char* name;
         Shape x, weight;
@@ -199,7 +199,7 @@ void measure_convolutions(Examination& e, const Rates& rates) {
     }
 }
 
-void measure_memory(Examination& e, const Rates& rates) {
+void measure_memory(DoctorRun& e, const Rates& rates) {
     const auto count = static_cast<std::int64_t>(
         std::clamp<std::uint64_t>(rates.device.info().max_allocation / 32, 1 << 18, 1 << 24));  // 64 MiB of floats
     const double bytes = 4.0 * static_cast<double>(count);
@@ -219,11 +219,11 @@ void measure_memory(Examination& e, const Rates& rates) {
 
 }  // namespace
 
-void measure(Examination& e) {
+void measure(DoctorRun& e) {
     Rates rates{e.device(), {}};
     e.fact("measured peak", [&] {
-        rates.most = measure_ceilings(rates.device);
-        const auto& [f32, f64, bytes] = rates.most;
+        rates.ceilings = measure_ceilings(rates.device);
+        const auto& [f32, f64, bytes] = rates.ceilings;
         return Fact{
             fmt::format("{:.1f} GFLOP/s f32, {:.1f} GFLOP/s f64, {:.1f} GB/s", f32 * 1e-9, f64 * 1e-9, bytes * 1e-9),
             {{"GFLOP/s f32", f32 * 1e-9}, {"GFLOP/s f64", f64 * 1e-9}, {"GB/s", bytes * 1e-9}}};

@@ -165,7 +165,7 @@ std::vector<float> rounding_ties() {
 
 }  // namespace
 
-void examine_conversions(Examination& e, const Device& device) {
+void examine_conversions(DoctorRun& e, const Device& device) {
     const std::vector<float> floats{0,           -0.0F, 0.5F,   1.5F,     2.5F,       -0.5F,         -1.5F, -2.5F,
                                     0.49999997F, 3.99F, -3.99F, 127.5F,   254.5F,     255.5F,        256,   300,
                                     -300,        1e6F,  -1e6F,  16777215, 2147483520, -2147483648.0F};
@@ -190,7 +190,7 @@ void examine_conversions(Examination& e, const Device& device) {
     e.check("i64: division, remainder, products, shifts, comparison", [&] { return long_arithmetic(device, longs); });
 }
 
-void examine_reduced_precision(Examination& e, const Device& device) {
+void examine_reduced_precision(DoctorRun& e, const Device& device) {
     std::vector<std::uint16_t> all(65536);
     for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::uint16_t>(i);
     const auto f16_to_f32 = [](std::uint16_t bits) {

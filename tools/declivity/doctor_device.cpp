@@ -110,7 +110,7 @@ Json figures_of(const Device& device) {
                 {"extensions", info.extensions}};
 }
 
-void describe(Examination& e, const Device& device) {
+void describe(DoctorRun& e, const Device& device) {
     const DeviceInfo& info = device.info();
     const cl_device_id id = interop::device_id(device);
     const bool cpu = device.kernel_style() == KernelStyle::simd;
@@ -129,7 +129,7 @@ void describe(Examination& e, const Device& device) {
     e.fact("f32", floats_of(float_config(id)));
 }
 
-void describe_extensions(Examination& e, const DeviceInfo& info) {
+void describe_extensions(DoctorRun& e, const DeviceInfo& info) {
     const auto has = [&](std::string_view name) {
         return std::ranges::find(info.extensions, name) != info.extensions.end();
     };
@@ -145,7 +145,7 @@ void describe_extensions(Examination& e, const DeviceInfo& info) {
 }
 
 /// The library's requirements.
-void examine_what_is_needed(Examination& e, const Device& device) {
+void examine_what_is_needed(DoctorRun& e, const Device& device) {
     const DeviceInfo& info = device.info();
     const cl_device_id id = interop::device_id(device);
     e.check("OpenCL 1.2 or later", [&] {
@@ -171,7 +171,7 @@ void examine_what_is_needed(Examination& e, const Device& device) {
 
 }  // namespace
 
-void examine_device(Examination& e) {
+void examine_device(DoctorRun& e) {
     const Device device = e.device();
     const DeviceInfo& info = device.info();
     e.fact("device", [&] {

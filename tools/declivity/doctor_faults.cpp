@@ -8,7 +8,7 @@
 
 namespace declivity::tools::doctor {
 
-void examine_faults(Examination& e) {
+void examine_faults(DoctorRun& e) {
     const Device device = e.device();
     const bool off = workarounds_off();
     for (const DriverFault& fault : driver_faults()) {

@@ -250,7 +250,7 @@ std::string private_arrays(const Device& device) {
 
 }  // namespace
 
-void examine_groups(Examination& e) {
+void examine_groups(DoctorRun& e) {
     const Device device = e.device();
     e.check("ids in one, two and three dimensions", [&] { return ids(device); });
     e.check("static local memory", [&] { return static_local_memory(device); });

@@ -12,7 +12,7 @@
 
 namespace declivity::tools::doctor {
 
-void examine_half(Examination& e) {
+void examine_half(DoctorRun& e) {
     const Device device = e.device();
     const bool reported = device.info().fp16;
     const auto examine = [&](const Kernel& kernel) {

@@ -63,7 +63,7 @@ std::string finite_and_nan(const Device& device) {
 
 }  // namespace
 
-void examine_maths(Examination& e) {
+void examine_maths(DoctorRun& e) {
     const Device device = e.device();
     const auto x = reference::math_arguments(1U << 14);
     for (const reference::MathCase& test_case : reference::math_cases())

@@ -112,7 +112,7 @@ std::string beyond_32_bits(const Device& device, const Buffer& large) {
 
 }  // namespace
 
-void examine_memory(Examination& e) {
+void examine_memory(DoctorRun& e) {
     const Device device = e.device();
     e.check("buffers of many sizes at once, each with its own contents", [&]() -> std::string {
         std::vector<Buffer> buffers;

@@ -37,7 +37,7 @@ using reference::values;
 
 /// Adds a check for each kernel style.
 template <class Run>
-void for_kernel_styles(Examination& e, const std::string& name, Run&& run) {
+void for_kernel_styles(DoctorRun& e, const std::string& name, Run&& run) {
     for (const KernelStyle style : {KernelStyle::simd, KernelStyle::simt})
         e.check_style(style, fmt::format("{}, {} kernels", name, style == KernelStyle::simd ? "simd" : "simt"),
                       [&]() -> std::string {
@@ -60,7 +60,7 @@ class First {
 
 }  // namespace
 
-void examine_elementwise(Examination& e) {
+void examine_elementwise(DoctorRun& e) {
     const Device device = e.device();
     const std::int64_t count = 1009;
     const auto run = [&](ops::Function function, DType dtype) -> std::string {
@@ -190,7 +190,7 @@ std::string casts(const std::vector<DType>& types) {
 
 }  // namespace
 
-void examine_copies(Examination& e) {
+void examine_copies(DoctorRun& e) {
     const std::vector<PermutedCase> cases{{{67, 130}, {1, 0}, 1},
                                           {{3, 5, 33, 40}, {0, 2, 3, 1}, 1},
                                           {{3, 33, 40, 5}, {0, 3, 1, 2}, 1},
@@ -294,7 +294,7 @@ std::string choices(const Device& device) {
 
 }  // namespace
 
-void examine_random(Examination& e) {
+void examine_random(DoctorRun& e) {
     const Device device = e.device();
     e.check("blocks of Philox, bit for bit", [&] { return philox_blocks(device); });
     for_kernel_styles(e, "uniform numbers, bit for bit, across 2^32 blocks",
@@ -303,7 +303,7 @@ void examine_random(Examination& e) {
     for_kernel_styles(e, "Bernoulli choices, dropout and its gradient", [&](KernelStyle) { return choices(device); });
 }
 
-void examine_reduce(Examination& e) {
+void examine_reduce(DoctorRun& e) {
     int number = 0;
     for (const reference::ReduceCase& test_case : reference::reduce_cases()) {
         ++number;
@@ -425,7 +425,7 @@ std::string batch_normalisation(const reference::BatchNormCase& test_case, bool 
 
 }  // namespace
 
-void examine_rows(Examination& e) {
+void examine_rows(DoctorRun& e) {
     for (const reference::SoftmaxCase& test_case : reference::softmax_cases()) {
         if (test_case.large) continue;
         for_kernel_styles(e, "softmax: " + test_case.name, [&](KernelStyle) { return softmax_rows(test_case); });
@@ -444,7 +444,7 @@ void examine_rows(Examination& e) {
     }
 }
 
-void examine_pool2d(Examination& e) {
+void examine_pool2d(DoctorRun& e) {
     for (const reference::Pool2dCase& test_case : reference::pool2d_cases()) {
         if (test_case.large) continue;
         for_kernel_styles(e, test_case.name(), [&](KernelStyle) {
@@ -511,7 +511,7 @@ std::string steps(Make&& make, Host&& host) {
 
 }  // namespace
 
-void examine_optimizers(Examination& e) {
+void examine_optimizers(DoctorRun& e) {
     using State = std::array<double, 2>;
     for (const optim::SGDOptions& options :
          {optim::SGDOptions{.lr = 0.25},

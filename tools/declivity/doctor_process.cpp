@@ -318,7 +318,7 @@ int run_here(const Section& section, std::size_t first, Shard shard, const std::
     // Variables that change computations or output are not part of the examination.
     for (const char* name : {"DECLIVITY_PROFILE", "DECLIVITY_LOG", "DECLIVITY_TUNE"}) unsetenv(name);
     setenv("DECLIVITY_TUNING_FILE", "", 1);
-    detail::parse_environment_again();
+    detail::reload_environment();
     std::fflush(stdout);
     std::FILE* out = fdopen(dup(STDOUT_FILENO), "w");
     if (out == nullptr || dup2(STDERR_FILENO, STDOUT_FILENO) < 0) fail("standard output");
@@ -326,7 +326,7 @@ int run_here(const Section& section, std::size_t first, Shard shard, const std::
         fmt::print(out, "{}\n", dump(line));
         std::fflush(out);
     };
-    Examination examination(say, first, shard, section.name == "device" ? "" : only, own_style, fault);
+    DoctorRun run(say, first, shard, section.name == "device" ? "" : only, own_style, fault);
     if (section.name == "device") try {
             (void)Device::best();
         } catch (const DeviceError& error) {
@@ -341,7 +341,7 @@ int run_here(const Section& section, std::size_t first, Shard shard, const std::
             return 0;
         }
     try {
-        section.run(examination);
+        section.run(run);
     } catch (const std::exception& error) {
         say({{"at", 0},
              {"name", "the section as a whole"},

@@ -23,7 +23,7 @@ struct SectionReport {
 /// Runs a part of the section in child processes: if one dies, the next one resumes after the check that killed it.
 /// @param arguments of the program, for the child
 /// @param silence time without output after which a child is killed. Kernels of the other style, see
-/// Examination::check_style(), have a quarter of it each, and this long in total
+/// DoctorRun::check_style(), have a quarter of it each, and this long in total
 /// @param begins called at the beginning of each check
 SectionReport run_in_process(const Section& section, Shard shard, const std::vector<std::string>& arguments,
                              std::chrono::milliseconds silence,

@@ -70,12 +70,12 @@ class Environment {
     Environment(const char* name, const std::string& value) : name_(name) {
         if (const char* before = std::getenv(name)) before_ = before;
         setenv(name, value.c_str(), 1);
-        detail::parse_environment_again();
+        detail::reload_environment();
     }
     ~Environment() {
         if (before_) setenv(name_, before_->c_str(), 1);
         else unsetenv(name_);
-        detail::parse_environment_again();
+        detail::reload_environment();
     }
     Environment(const Environment&) = delete;
     Environment& operator=(const Environment&) = delete;
@@ -90,7 +90,7 @@ class StrategyCounts {
   public:
     void expect(std::string_view name) { counts_.try_emplace(std::string(name), 0); }
     void count(std::string_view name) { ++counts_[std::string(name)]; }
-    void report(Examination& e) const {
+    void report(DoctorRun& e) const {
         for (const auto& [name, count] : counts_)
             if (count == 0) e.skip(name, "not applicable to any case on this device");
     }
@@ -100,12 +100,12 @@ class StrategyCounts {
 };
 
 /// Operands of a case and the expected result.
-struct Product {
+struct MatmulCaseData {
     reference::MatmulOperand a, b;
     std::vector<double> expected;
 };
 
-Product product_of(const reference::MatmulCase& test_case, DType dtype) {
+MatmulCaseData case_data_of(const reference::MatmulCase& test_case, DType dtype) {
     auto a = reference::matmul_operand(test_case.a, test_case.batch, test_case.m, test_case.k, 1, dtype),
          b = reference::matmul_operand(test_case.b, test_case.batch, test_case.k, test_case.n, 2, dtype);
     auto expected = reference::matmul_reference(test_case, a.elements, b.elements);
@@ -113,8 +113,8 @@ Product product_of(const reference::MatmulCase& test_case, DType dtype) {
 }
 
 /// One strategy in one kernel style, with each variant if requested.
-void examine_strategy(Examination& e, const ops::MatmulStrategy& strategy, KernelStyle style,
-                      const reference::MatmulCase& test_case, DType dtype, const Product& in, bool variants,
+void examine_strategy(DoctorRun& e, const ops::MatmulStrategy& strategy, KernelStyle style,
+                      const reference::MatmulCase& test_case, DType dtype, const MatmulCaseData& in, bool variants,
                       StrategyCounts& counts) {
     const Device device = e.device();
     const std::string_view name = strategy.name();
@@ -141,9 +141,9 @@ void examine_strategy(Examination& e, const ops::MatmulStrategy& strategy, Kerne
                       });
 }
 
-void examine_products(Examination& e, const reference::MatmulCase& test_case, DType dtype, bool variants,
+void examine_products(DoctorRun& e, const reference::MatmulCase& test_case, DType dtype, bool variants,
                       StrategyCounts& counts) {
-    std::optional<Product> in;
+    std::optional<MatmulCaseData> in;
     for (const KernelStyle style : kKernelStyles)
         for (const ops::MatmulStrategy* strategy : ops::matmul_strategies()) {
             const std::string_view name = strategy->name();
@@ -151,8 +151,8 @@ void examine_products(Examination& e, const reference::MatmulCase& test_case, DT
             if ((name == "clblast" || name == "register_tiled") && style != e.device().kernel_style()) continue;
             // Its first product of a type compiles for seconds.
             if (name == "clblast" && dtype != DType::f32) continue;
-            // By the device's default strategy, since no check uses it.
-            if (!in) in = product_of(test_case, dtype);
+            // The device's default strategy computes it, since no check uses that one.
+            if (!in) in = case_data_of(test_case, dtype);
             examine_strategy(e, *strategy, style, test_case, dtype, *in, variants, counts);
         }
 }
@@ -184,7 +184,7 @@ std::string with_epilogue(const ops::MatmulStrategy& strategy, const reference::
 }
 
 /// Called like by the library's functions: with a fused epilogue, if the strategy supports it.
-void examine_epilogue(Examination& e, const ops::MatmulStrategy& strategy, KernelStyle style,
+void examine_epilogue(DoctorRun& e, const ops::MatmulStrategy& strategy, KernelStyle style,
                       const reference::MatmulCase& test_case, bool relu) {
     const auto a = reference::matmul_operand(test_case.a, test_case.batch, test_case.m, test_case.k, 1, DType::f32),
                b = reference::matmul_operand(test_case.b, test_case.batch, test_case.k, test_case.n, 2, DType::f32);
@@ -200,7 +200,7 @@ void examine_epilogue(Examination& e, const ops::MatmulStrategy& strategy, Kerne
 
 }  // namespace
 
-void examine_matmul(Examination& e) {
+void examine_matmul(DoctorRun& e) {
     const Device device = e.device();
     const std::vector<reference::MatmulCase> cases{
         {1, 1, 1, 1},
@@ -258,8 +258,8 @@ class Convolution {
         make();
         const auto allowed = [&](const Tensor& result, const std::vector<double>& expected,
                                  const reference::Tolerance& allowed_error) {
-            return strategy.name().starts_with("winograd") ? norm_error(result, expected)
-                                                           : difference(result, expected, allowed_error);
+            return strategy.error_is_relative_to_norm() ? norm_error(result, expected)
+                                                        : difference(result, expected, allowed_error);
         };
         switch (problem.direction) {
             case Conv2dDirection::forward: {
@@ -327,7 +327,7 @@ class Convolution {
 };
 
 /// One strategy in one kernel style, with each variant if requested.
-void examine_strategy(Examination& e, const ops::Conv2dStrategy& strategy, KernelStyle style, Conv2dDirection direction,
+void examine_strategy(DoctorRun& e, const ops::Conv2dStrategy& strategy, KernelStyle style, Conv2dDirection direction,
                       DType dtype, Convolution& convolution, StrategyCounts& counts) {
     const reference::Conv2dCase& c = convolution.c;
     const ops::Conv2dProblem problem = ops::conv2d_problem("doctor", direction, dtype, style, c.x, c.weight, c.options);
@@ -373,7 +373,7 @@ std::string layer(const reference::Conv2dCase& c) {
 
 }  // namespace
 
-void examine_conv2d(Examination& e) {
+void examine_conv2d(DoctorRun& e) {
     // Sizes that are no multiples of a tile, and sizes for which each strategy is applicable.
     const std::vector<reference::Conv2dCase> cases{
         {"3x3", {2, 3, 9, 9}, {5, 3, 3, 3}, {.padding = {1, 1}}},

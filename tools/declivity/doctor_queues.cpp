@@ -228,7 +228,7 @@ std::string mapped_memory(const Device& device) {
 
 }  // namespace
 
-void examine_queues(Examination& e) {
+void examine_queues(DoctorRun& e) {
     const Device device = e.device();
     e.check("kernels run in the order of enqueueing, with the arguments at that time",
             [&] { return arguments_of_their_time(device); });

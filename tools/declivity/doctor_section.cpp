@@ -59,7 +59,7 @@ Status status_of(std::string_view name) {
 
 std::span<const Section> sections() { return kSections; }
 
-bool Examination::begin(const std::string& name, Status failure_status, const std::string& at_end) {
+bool DoctorRun::begin(const std::string& name, Status failure_status, const std::string& at_end) {
     const std::size_t at = at_++;
     if (at < first_ || at % shard_.count != shard_.index || name.find(name_filter_) == std::string::npos ||
         (other_style_ && own_style_))
@@ -79,15 +79,15 @@ bool Examination::begin(const std::string& name, Status failure_status, const st
     return true;
 }
 
-void Examination::end(const std::string& name, Status status, const std::string& text, const Json& metrics) {
+void DoctorRun::end(const std::string& name, Status status, const std::string& text, const Json& metrics) {
     Json line{{"at", at_ - 1}, {"name", name}, {"status", name_of(status)}};
     if (!text.empty()) line["text"] = text;
     if (!metrics.empty()) line["metrics"] = metrics;
     emit_(line);
 }
 
-void Examination::run_check(const std::string& name, const std::function<std::string()>& what, Status failure_status,
-                            const std::string& at_end) {
+void DoctorRun::run_check(const std::string& name, const std::function<std::string()>& what, Status failure_status,
+                          const std::string& at_end) {
     if (!begin(name, failure_status, at_end)) return;
     std::string wrong;
     try {
@@ -100,7 +100,7 @@ void Examination::run_check(const std::string& name, const std::function<std::st
     end(name, wrong.empty() ? Status::right : failure_status, wrong);
 }
 
-void Examination::check_style(KernelStyle style, const std::string& name, const std::function<std::string()>& what) {
+void DoctorRun::check_style(KernelStyle style, const std::string& name, const std::function<std::string()>& what) {
     const bool needed = workarounds_off() || device().kernel_style() == style;
     other_style_ = !needed;
     run_check(name, what, needed ? Status::wrong : Status::avoided);
@@ -112,7 +112,7 @@ bool workarounds_off() {
     return set != nullptr && std::string_view(set) == "0";
 }
 
-void Examination::fact(const std::string& name, const std::function<Fact()>& what) {
+void DoctorRun::fact(const std::string& name, const std::function<Fact()>& what) {
     if (!begin(name, Status::wrong)) return;
     try {
         const Fact fact = what();
@@ -122,15 +122,15 @@ void Examination::fact(const std::string& name, const std::function<Fact()>& wha
     }
 }
 
-void Examination::fact(const std::string& name, const std::string& text) {
+void DoctorRun::fact(const std::string& name, const std::string& text) {
     fact(name, [&] { return Fact{text}; });
 }
 
-void Examination::skip(const std::string& name, const std::string& why) {
+void DoctorRun::skip(const std::string& name, const std::string& why) {
     if (begin(name, Status::wrong)) end(name, Status::skipped, why);
 }
 
-void Examination::avoided(const std::string& name, const std::string& text) {
+void DoctorRun::avoided(const std::string& name, const std::string& text) {
     if (begin(name, Status::wrong)) end(name, Status::avoided, text);
 }
 

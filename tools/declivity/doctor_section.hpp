@@ -39,7 +39,7 @@ struct Shard {
 
 /// Collects the findings of a section. An exception thrown by a check is a finding; the section continues with the next
 /// check.
-class Examination {
+class DoctorRun {
   public:
     /// @param first index of the first check to run; earlier ones were done by a process that died
     /// @param shard runs the checks whose index modulo the number of shards is its index
@@ -47,8 +47,8 @@ class Examination {
     /// @param own_style without kernels of the other style, see check_style()
     /// @param fault for tests: "crash", "hang", "throw" or "exit" in the second check; "slow" in the first check of the
     /// other kernel style; empty: none
-    Examination(std::function<void(const Json&)> emit, std::size_t first, Shard shard, std::string name_filter,
-                bool own_style, std::string fault)
+    DoctorRun(std::function<void(const Json&)> emit, std::size_t first, Shard shard, std::string name_filter,
+              bool own_style, std::string fault)
         : emit_(std::move(emit)),
           first_(first),
           shard_(shard),
@@ -95,7 +95,7 @@ class Examination {
 
 struct Section {
     std::string_view name, about;
-    void (*run)(Examination&);
+    void (*run)(DoctorRun&);
     std::size_t parts = 1;   ///< max number of parallel processes that share its checks
     bool exclusive = false;  ///< must run alone: needs the device's memory, or measures time
     bool bench = false;      ///< only with --bench
@@ -107,26 +107,26 @@ std::span<const Section> sections();
 /// Returns whether DECLIVITY_WORKAROUNDS=0 disables driver workarounds.
 bool workarounds_off();
 
-void examine_device(Examination& examination);
-void examine_arithmetic(Examination& examination);
-void examine_maths(Examination& examination);
-void examine_groups(Examination& examination);
-void examine_atomics(Examination& examination);
-void examine_arguments(Examination& examination);
-void examine_half(Examination& examination);
-void examine_memory(Examination& examination);
-void examine_queues(Examination& examination);
-void examine_elementwise(Examination& examination);
-void examine_copies(Examination& examination);
-void examine_random(Examination& examination);
-void examine_reduce(Examination& examination);
-void examine_rows(Examination& examination);
-void examine_pool2d(Examination& examination);
-void examine_optimizers(Examination& examination);
-void examine_matmul(Examination& examination);
-void examine_conv2d(Examination& examination);
-void examine_training(Examination& examination);
-void examine_faults(Examination& examination);
-void measure(Examination& examination);
+void examine_device(DoctorRun& run);
+void examine_arithmetic(DoctorRun& run);
+void examine_maths(DoctorRun& run);
+void examine_groups(DoctorRun& run);
+void examine_atomics(DoctorRun& run);
+void examine_arguments(DoctorRun& run);
+void examine_half(DoctorRun& run);
+void examine_memory(DoctorRun& run);
+void examine_queues(DoctorRun& run);
+void examine_elementwise(DoctorRun& run);
+void examine_copies(DoctorRun& run);
+void examine_random(DoctorRun& run);
+void examine_reduce(DoctorRun& run);
+void examine_rows(DoctorRun& run);
+void examine_pool2d(DoctorRun& run);
+void examine_optimizers(DoctorRun& run);
+void examine_matmul(DoctorRun& run);
+void examine_conv2d(DoctorRun& run);
+void examine_training(DoctorRun& run);
+void examine_faults(DoctorRun& run);
+void measure(DoctorRun& run);
 
 }  // namespace declivity::tools::doctor

@@ -89,7 +89,7 @@ std::vector<float> train(bool captured) {
 
 }  // namespace
 
-void examine_training(Examination& e) {
+void examine_training(DoctorRun& e) {
     for (const KernelStyle style : {KernelStyle::simd, KernelStyle::simt}) {
         const std::string kernels = style == KernelStyle::simd ? "simd kernels" : "simt kernels";
         e.check_style(style, fmt::format("the loss falls as in a reference run, {}", kernels), [&]() -> std::string {

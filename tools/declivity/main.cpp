@@ -122,7 +122,7 @@ int main(int argc, char** argv) try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
         const int code = app.exit(error);
-        return code != 0 && argc > 1 && std::string_view(argv[1]) == "doctor" ? tools::kNothingExamined : code;
+        return code != 0 && argc > 1 && std::string_view(argv[1]) == "doctor" ? tools::kExitSkipped : code;
     }
     return *list                            ? devices(json)
            : *app.get_subcommand("profile") ? profile()

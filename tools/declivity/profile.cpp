@@ -17,13 +17,13 @@
 namespace declivity::tools {
 namespace {
 
-using By = detail::TraceBy;
 using detail::TracedDevice;
+using detail::TraceKey;
 using detail::TraceSum;
 
 struct Options {
     std::string file;
-    By grouping = By::kernel;
+    TraceKey grouping = TraceKey::kernel;
     bool no_ceiling = false;
 };
 
@@ -59,7 +59,7 @@ std::string shorten(const std::string& text, std::size_t max_width) {
     return text.size() <= max_width ? text : text.substr(0, max_width - 3) + "...";
 }
 
-void print(const TracedDevice& device, By grouping, bool with_ceilings) {
+void print(const TracedDevice& device, TraceKey grouping, bool with_ceilings) {
     constexpr std::size_t kWidth = 44;
     double busy = 0;
     std::int64_t commands = 0;
@@ -79,9 +79,9 @@ void print(const TracedDevice& device, By grouping, bool with_ceilings) {
         else fmt::print("measured peak: unknown, this device is not present\n");
     }
     fmt::print("{:<44} {:>8} {:>11} {:>6} {:>10} {:>9} {:>8}  {}\n",
-               grouping == By::kernel   ? "kernel"
-               : grouping == By::module ? "module"
-                                        : "function",
+               grouping == TraceKey::kernel   ? "kernel"
+               : grouping == TraceKey::module ? "module"
+                                              : "function",
                "calls", "total ms", "%", "mean us", "GFLOP/s", "GB/s", "% of peak");
     for (const auto& [name, sum] : rows)
         fmt::print("{:<44} {:>8} {:>11.3f} {:>6.1f} {:>10.1f} {:>9} {:>8}  {}\n", shorten(name, kWidth), sum.calls,
@@ -92,7 +92,7 @@ void print(const TracedDevice& device, By grouping, bool with_ceilings) {
 
 int run(const Options& options) {
     unsetenv("DECLIVITY_PROFILE");  // measuring would overwrite the file being read
-    detail::parse_environment_again();
+    detail::reload_environment();
     const detail::TraceSummary trace = detail::read_trace(options.file, options.grouping);
     if (trace.devices.empty())
         throw ValueError(
@@ -101,8 +101,8 @@ int run(const Options& options) {
         if (i > 0) fmt::print("\n");
         print(trace.devices[i], options.grouping, !options.no_ceiling);
     }
-    if (trace.commands_left_out > 0)
-        fmt::print("\n{} later commands are not in the trace, and not counted here\n", trace.commands_left_out);
+    if (trace.commands_dropped > 0)
+        fmt::print("\n{} later commands are not in the trace, and not counted here\n", trace.commands_dropped);
     return 0;
 }
 
@@ -114,8 +114,8 @@ std::function<int()> add_profile(CLI::App& app) {
         "profile",
         "shows where the time went, from a trace written by DECLIVITY_PROFILE=FILE or Profiler::write_trace");
     profile->add_option("trace", options->file, "trace file")->required();
-    const std::vector<std::pair<std::string, By>> groups{
-        {"kernel", By::kernel}, {"module", By::module}, {"function", By::function}};
+    const std::vector<std::pair<std::string, TraceKey>> groups{
+        {"kernel", TraceKey::kernel}, {"module", TraceKey::module}, {"function", TraceKey::function}};
     profile->add_option("--by", options->grouping, "group by kernel, module or function")
         ->transform(CLI::CheckedTransformer(groups));
     profile->add_flag("--no-ceiling", options->no_ceiling, "do not measure peak rates on this machine");

@@ -19,6 +19,9 @@ namespace detail {
 struct GradNode;
 }
 
+/// @addtogroup autograd
+/// @{
+
 struct GradOptions {
     std::vector<Tensor> output_gradients = {};  ///< one for each output; required for outputs of more than one element
     bool retain_graph = false;                  ///< keeps the graph for another backward
@@ -75,7 +78,7 @@ class DECLIVITY_API GradientContext {
 
     /// Output `index` saved by Saved::result(), connected to the graph in grad mode: for rules that are differentiable
     /// themselves.
-    [[nodiscard]] Tensor output(const Saved& kept, std::string_view function, std::size_t index = 0) const;
+    [[nodiscard]] Tensor output(const Saved& saved, std::string_view function, std::size_t index = 0) const;
 
     /// For layer 4 only.
     explicit GradientContext(detail::RuleCall& call) : call_(&call) {}
@@ -181,5 +184,7 @@ template <class Result, class... Rest>
                                                       const Result& result, GradientRule rule, Rest&&... rest) {
     return attach_backward(name, inputs, result, std::move(rule), std::forward<Rest>(rest)...);
 }
+
+/// @}
 
 }  // namespace declivity

@@ -9,6 +9,9 @@
 
 namespace declivity {
 
+/// @addtogroup autograd
+/// @{
+
 using CheckpointedFunction = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
 
 /// Calls `function` and saves only `inputs`; backward calls it again (Chen et al. 2016, Training deep nets with
@@ -23,5 +26,7 @@ using CheckpointedFunction = std::function<std::vector<Tensor>(const std::vector
                                                            const std::vector<Tensor>& inputs);
 /// Variant for one tensor. For a module, replace `block(x)` by `checkpoint(std::ref(block), x)`.
 [[nodiscard]] DECLIVITY_API Tensor checkpoint(const std::function<Tensor(const Tensor&)>& function, const Tensor& x);
+
+/// @}
 
 }  // namespace declivity

@@ -16,6 +16,9 @@
 
 namespace declivity {
 
+/// @addtogroup capture
+/// @{
+
 /// Maps inputs to results.
 using StepFunction = std::function<std::vector<Tensor>(const std::vector<Tensor>& inputs)>;
 
@@ -190,5 +193,7 @@ template <class Read>
 [[deprecated("capture_guard")]] auto record_guard(Read read) {
     return capture_guard(std::move(read));
 }
+
+/// @}
 
 }  // namespace declivity

@@ -14,6 +14,9 @@
 
 namespace declivity::data {
 
+/// @addtogroup data
+/// @{
+
 /// The fields of several examples, each a tensor of shape (size, shape of one example...) unless a custom collate
 /// function made it: `batch["mask"]`, `batch[0]`, `const auto [image, mask] = batch.tensors<2>()`.
 class DECLIVITY_API Batch {
@@ -56,5 +59,7 @@ class DECLIVITY_API Batch {
     FieldNames names_;
     std::vector<Tensor> tensors_;
 };
+
+/// @}
 
 }  // namespace declivity::data

@@ -9,6 +9,9 @@
 
 namespace declivity::data {
 
+/// @addtogroup data
+/// @{
+
 /// CIFAR-10: colour images of shape 3,32,32 in ten classes. The folder contains data_batch_1.bin, data_batch_2.bin, ...
 /// (consecutively numbered, any count; five in the original) or, for Split::test, test_batch.bin; class names are read
 /// from batches.meta.txt if it exists. A record has 3,073 bytes: the label, then the red, green and blue planes in
@@ -16,5 +19,7 @@ namespace declivity::data {
 /// @throws IoError when a file is missing; FormatError when a file's size is not a positive multiple of 3,073, for a
 /// label above 9, and unless batches.meta.txt has ten class names
 DECLIVITY_API std::shared_ptr<const InMemoryDataset> load_cifar10(const std::filesystem::path& folder, Split split);
+
+/// @}
 
 }  // namespace declivity::data

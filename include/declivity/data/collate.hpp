@@ -12,6 +12,9 @@
 
 namespace declivity::data {
 
+/// @addtogroup data
+/// @{
+
 /// Combines several examples into the tensors of a batch, on the host. It must return the same fields for each batch
 /// and is called from several threads concurrently.
 using Collate = std::function<Example(std::span<const Example> examples)>;
@@ -40,5 +43,7 @@ struct PadOptions {
 /// @throws ValueError for no fields, a multiple below 1, and, when called, for a name that is not a field. The function
 /// throws ShapeError naming field and example if the number of axes differs or is 0
 DECLIVITY_API Collate pad(PadOptions options);
+
+/// @}
 
 }  // namespace declivity::data

@@ -17,6 +17,9 @@
 
 namespace declivity::data {
 
+/// @addtogroup data
+/// @{
+
 class Loader;
 
 /// Split of a published data set.
@@ -222,5 +225,7 @@ class DECLIVITY_API ConcatDataset : public Dataset {
 /// Subset of the first `count` examples, or of all if there are fewer.
 /// @throws ValueError if `count` is negative or `whole` is null
 DECLIVITY_API std::shared_ptr<const Dataset> take(std::shared_ptr<const Dataset> whole, std::int64_t count);
+
+/// @}
 
 }  // namespace declivity::data

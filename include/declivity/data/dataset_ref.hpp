@@ -12,6 +12,9 @@
 
 namespace declivity::data {
 
+/// @addtogroup data
+/// @{
+
 /// Argument type of functions that use a data set during the call: a reference, which must outlive the call, or a
 /// std::shared_ptr, which is copied. load_mnist, take and the text readers return shared pointers.
 class DECLIVITY_API DatasetRef {
@@ -31,5 +34,7 @@ class DECLIVITY_API DatasetRef {
     std::shared_ptr<const Dataset> shared_;
     const Dataset* dataset_;
 };
+
+/// @}
 
 }  // namespace declivity::data

@@ -14,6 +14,9 @@
 
 namespace declivity::data {
 
+/// @addtogroup data
+/// @{
+
 /// Description of a field of a data set, such as an image, a label, a mask or tokens.
 struct Field {
     std::string name;
@@ -54,5 +57,7 @@ class DECLIVITY_API Example {
     std::vector<io::HostArray> arrays_;
     std::int64_t index_ = -1;
 };
+
+/// @}
 
 }  // namespace declivity::data

@@ -13,6 +13,9 @@
 
 namespace declivity::data {
 
+/// @addtogroup data
+/// @{
+
 /// Element types of IDX files, with the type codes of the format.
 enum class IdxType : std::uint8_t { u8 = 0x08, i8 = 0x09, i16 = 0x0B, i32 = 0x0C, f32 = 0x0D, f64 = 0x0E };
 
@@ -40,5 +43,7 @@ DECLIVITY_API IdxArray read_idx(const std::filesystem::path& path);
 /// @throws IoError when a file is missing; FormatError for corrupt files, images that are not bytes, different numbers
 /// of labels and images, and labels above 9
 DECLIVITY_API std::shared_ptr<const InMemoryDataset> load_mnist(const std::filesystem::path& folder, Split split);
+
+/// @}
 
 }  // namespace declivity::data

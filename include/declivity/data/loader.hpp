@@ -15,6 +15,9 @@
 
 namespace declivity::data {
 
+/// @addtogroup data
+/// @{
+
 struct LoaderOptions {
     std::int64_t batch = 64;
     bool shuffle = false;    ///< shuffle each epoch, by (seed, epoch)
@@ -114,5 +117,7 @@ class LoaderEpoch {
   private:
     Loader* loader_;
 };
+
+/// @}
 
 }  // namespace declivity::data

@@ -10,6 +10,9 @@
 
 namespace declivity::data {
 
+/// @addtogroup data
+/// @{
+
 /// Purpose of a random stream; streams of different purposes are independent.
 enum class Purpose : std::uint16_t { augment = 1, shuffle = 2, draw = 3, user = 4 };
 
@@ -45,5 +48,7 @@ class DECLIVITY_API Random {
 /// Durstenfeld (1964), identical on every machine.
 /// @throws ValueError if count is negative
 DECLIVITY_API std::vector<std::int64_t> shuffled_order(std::int64_t count, std::uint64_t seed, std::uint64_t epoch);
+
+/// @}
 
 }  // namespace declivity::data

@@ -11,6 +11,9 @@
 
 namespace declivity::data {
 
+/// @addtogroup data
+/// @{
+
 /// Input of a sampler.
 struct Epoch {
     std::int64_t examples = 0;  ///< examples of the data set
@@ -119,5 +122,7 @@ class DECLIVITY_API FunctionSampler : public Sampler {
   private:
     Function function_;
 };
+
+/// @}
 
 }  // namespace declivity::data

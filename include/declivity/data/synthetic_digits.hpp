@@ -9,6 +9,9 @@
 
 namespace declivity::data {
 
+/// @addtogroup data
+/// @{
+
 inline constexpr int kDigitSize = 28;
 
 /// One digit: white on black, row-major, as in MNIST.
@@ -36,5 +39,7 @@ class DECLIVITY_API SyntheticDigits : public InMemoryDataset {
 
 using DrawnDigit [[deprecated("data::SyntheticDigit")]] = SyntheticDigit;
 using DrawnDigits [[deprecated("data::SyntheticDigits")]] = SyntheticDigits;
+
+/// @}
 
 }  // namespace declivity::data

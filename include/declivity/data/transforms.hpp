@@ -15,6 +15,9 @@
 
 namespace declivity::data {
 
+/// @addtogroup data
+/// @{
+
 /// Host image: channels x height x width floats, row-major.
 struct Image {
     std::int64_t channels = 0;
@@ -35,20 +38,25 @@ struct Image {
 /// transforms run on several threads, in any order.
 class DECLIVITY_API Transform {
   public:
-    using OfImage = std::function<void(Image& image, Random& random)>;
-    using OfExample = std::function<void(Example& example, Random& random)>;
+    using ImageFunction = std::function<void(Image& image, Random& random)>;
+    using ExampleFunction = std::function<void(Example& example, Random& random)>;
+    using OfImage [[deprecated("Transform::ImageFunction")]] = ImageFunction;
+    using OfExample [[deprecated("Transform::ExampleFunction")]] = ExampleFunction;
 
     Transform() = default;
     template <class Function>
     requires(std::is_invocable_v<Function&, Image&, Random&> != std::is_invocable_v<Function&, Example&, Random&>)
         Transform(Function function) {  // NOLINT: a function is one
-        if constexpr (std::is_invocable_v<Function&, Image&, Random&>) of_image_ = std::move(function);
-        else of_example_ = std::move(function);
+        if constexpr (std::is_invocable_v<Function&, Image&, Random&>) image_function_ = std::move(function);
+        else example_function_ = std::move(function);
     }
 
-    [[nodiscard]] explicit operator bool() const noexcept { return of_image_ || of_example_; }
+    [[nodiscard]] explicit operator bool() const noexcept { return image_function_ || example_function_; }
     /// True for an image transform.
-    [[nodiscard]] bool of_image() const noexcept { return static_cast<bool>(of_image_); }
+    [[nodiscard]] bool is_image_transform() const noexcept { return static_cast<bool>(image_function_); }
+    [[deprecated("Transform::is_image_transform")]] [[nodiscard]] bool of_image() const noexcept {
+        return is_image_transform();
+    }
     /// @throws ValueError if it is an example transform, or empty
     void operator()(Image& image, Random& random) const;
     /// An image transform is applied to the only image field of the example.
@@ -56,14 +64,16 @@ class DECLIVITY_API Transform {
     void operator()(Example& example, Random& random) const;
 
   private:
-    OfImage of_image_;
-    OfExample of_example_;
+    ImageFunction image_function_;
+    ExampleFunction example_function_;
 };
 
-/// Converts an array (C, H, W) or (H, W) of f32, f64 or integers to an image, and an image back to an existing array of
-/// such a type and number of axes; integers are rounded to the nearest representable value.
+/// Converts an array (C, H, W) or (H, W) of f32, f64 or integers to an image.
 /// @throws ShapeError for other axes; TypeError for f16 and bf16
 DECLIVITY_API Image to_image(const io::HostArray& array);
+/// Converts an image to an array of the type and number of axes of `array`, f32, f64 or integers, (C, H, W) or (H, W),
+/// which takes the shape of the image; integers are rounded to the nearest representable value.
+/// @throws ShapeError for an image of several channels and an array (H, W); TypeError for f16 and bf16
 DECLIVITY_API void from_image(const Image& image, io::HostArray& array);
 
 /// Applies a transform to several fields of an example with the same random numbers, so that an image and its mask are
@@ -93,5 +103,7 @@ DECLIVITY_API Transform random_horizontal_flip(float probability = 0.5F);
 /// Applies transforms in sequence, with the same random stream. The result is an image transform if all of them are.
 /// @throws ValueError if one of them is empty
 DECLIVITY_API Transform compose(std::vector<Transform> transforms);
+
+/// @}
 
 }  // namespace declivity::data

@@ -9,6 +9,12 @@
 
 namespace declivity {
 
+/// @defgroup functions_attention Attention
+/// @ingroup functions
+/// Scaled dot-product attention, also to a KV cache, and position embeddings.
+/// @{
+
+/// Hyperparameters of scaled_dot_product_attention.
 struct AttentionParameters {
     /// Broadcasts to (..., Lq, Lk): bool (true: attend), or query's type, added to the scores.
     Tensor attn_mask = {};
@@ -35,6 +41,7 @@ struct AttentionParameters {
 DECLIVITY_API Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value,
                                                   const AttentionParameters& options = {});
 
+/// Hyperparameters of cached_attention.
 struct CachedAttentionParameters {
     bool is_causal = true;                              ///< query i of L attends to keys up to lengths - L + i
     std::optional<double> scale = std::nullopt;         ///< of the scores; 1 / sqrt(D) if none
@@ -56,6 +63,7 @@ struct CachedAttentionParameters {
 DECLIVITY_API Tensor cached_attention(const Tensor& query, const Tensor& key, const Tensor& value,
                                       const Tensor& lengths, const CachedAttentionParameters& options = {});
 
+/// Hyperparameters of rotary_embedding.
 struct RotaryParameters {
     std::optional<std::int64_t> dims = std::nullopt;  ///< number of leading elements to rotate, even; all if none
     double base = 10000;
@@ -80,5 +88,7 @@ DECLIVITY_API Tensor rotary_embedding(const Tensor& x, const RotaryParameters& o
 /// `[[0, 1, 0, 1], [0.8415, 0.5403, 0.09983, 0.995]]`.
 /// @throws ValueError unless dims is even and above 0
 DECLIVITY_API Tensor sinusoidal_embedding(const Tensor& positions, std::int64_t dims, double base = 10000);
+
+/// @}
 
 }  // namespace declivity

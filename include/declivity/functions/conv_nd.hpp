@@ -1,6 +1,5 @@
-// Layer 5. 3-D convolution, 1-D and 3-D transposed convolution, and sliding windows (im2col).
-//
-// Functions of batches also accept a single example without the axis N, and then return one.
+// Layer 5. 3-D convolution, 1-D and 3-D transposed convolution, and sliding windows (im2col). Shapes, types and errors:
+// conv.hpp.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +10,10 @@
 
 namespace declivity {
 
+/// @addtogroup functions_conv
+/// @{
+
+/// Hyperparameters of conv3d. Triples are depth, vertical, horizontal.
 struct Conv3dParameters {
     Size3 stride = 1;         ///< distance between adjacent windows, at least 1
     ConvPadding padding = 0;  ///< zeros around x
@@ -24,6 +27,7 @@ struct Conv3dParameters {
 DECLIVITY_API Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
                             const Conv3dParameters& options = {});
 
+/// Hyperparameters of conv_transpose1d.
 struct ConvTranspose1dParameters {
     std::int64_t stride = 1;          ///< distance between the positions of adjacent elements of x
     std::int64_t padding = 0;         ///< elements to crop on both sides
@@ -38,6 +42,7 @@ struct ConvTranspose1dParameters {
 DECLIVITY_API Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
                                       const ConvTranspose1dParameters& options = {});
 
+/// Hyperparameters of conv_transpose3d. Triples are depth, vertical, horizontal.
 struct ConvTranspose3dParameters {
     Size3 stride = 1;          ///< distance between the positions of adjacent elements of x
     Size3 padding = 0;         ///< elements to crop on both sides
@@ -55,6 +60,7 @@ DECLIVITY_API Tensor conv_transpose3d(const Tensor& x, const Tensor& weight, con
 /// Sliding windows of `size` elements, `step` apart, along one axis, as Tensor.unfold of PyTorch: the axis becomes the
 /// number of windows, and a new last axis has their elements. A copy.
 /// Example: for x = `[1, 2, 3, 4, 5]`, `unfold_axis(x, 0, 3, 2)` is `[[1, 2, 3], [3, 4, 5]]`.
+/// @throws ValueError for a size below 0 or above that of the axis, or a step below 1
 DECLIVITY_API Tensor unfold_axis(const Tensor& x, std::int64_t axis, std::int64_t size, std::int64_t step);
 
 /// Hyperparameters of unfold and fold.
@@ -64,12 +70,17 @@ struct UnfoldParameters {
     Size2 padding = 0;  ///< zeros on both sides
     Size2 dilation = 1;
 };
-/// im2col: x (N, C, H, W) -> (N, C R S, windows), the windows row by row.
+/// im2col: x (N, C, H, W) -> (N, C R S, windows) for a kernel size of R x S, the windows row by row.
 /// Example: for x = `[[[1, 2, 3], [4, 5, 6]]]`, `unfold(x, {.kernel_size = 2})` is `[[1, 2], [2, 3], [4, 5], [5, 6]]`.
+/// @throws ShapeError for x of another number of axes, or smaller than a window; ValueError for a kernel size, stride
+/// or dilation below 1, or a negative padding
 DECLIVITY_API Tensor unfold(const Tensor& x, const UnfoldParameters& options);
 /// col2im, the gradient of unfold: sums windows into images of `output_size`: x (N, C R S, windows) -> (N, C, H, W).
 /// Example: for x = `[[1, 2], [2, 3], [4, 5], [5, 6]]`, `fold(x, {2, 3}, {.kernel_size = 2})` is
 /// `[[[1, 4, 3], [4, 10, 6]]]` (overlaps are summed).
+/// @throws ShapeError for another number of elements or windows than unfold() gives; ValueError as unfold()
 DECLIVITY_API Tensor fold(const Tensor& x, Size2 output_size, const UnfoldParameters& options);
+
+/// @}
 
 }  // namespace declivity

@@ -8,6 +8,16 @@
 
 namespace declivity {
 
+/// @defgroup functions_dropout Dropout
+/// @ingroup functions
+/// Random zeros in x of a floating type; the result has the shape and type of x. The functions always drop: they have
+/// no evaluation mode, which modules have. Random numbers are those of `generator`, or of the default one of the
+/// device.
+///
+/// Errors: ValueError for a p outside of [0, 1]; TypeError for integers and bool; DeviceError for a generator of
+/// another device.
+/// @{
+
 /// Sets elements to 0 with probability p and divides the others by 1 - p (Srivastava et al. 2014).
 /// Examples: for x = `[1, 2]`, `dropout(x, 0)` is `[1, 2]`; `dropout(x, 1)` is `[0, 0]`;
 /// `max(dropout(ones({1000}), 0.75))` is `4` (1 / 0.25).
@@ -15,19 +25,22 @@ namespace declivity {
 /// if it is of another device
 DECLIVITY_API Tensor dropout(const Tensor& x, double p = 0.5, const std::optional<Generator>& generator = std::nullopt);
 
-/// Sets whole channels of (N, C, ...) to 0 with probability p and divides the others by 1 - p (Tompson et al. 2015).
-/// dropout1d takes (N, C, L), and (C, L) without a batch; dropout2d (N, C, H, W), and (N, C, L), as in PyTorch;
-/// dropout3d (N, C, D, H, W), and (C, D, H, W).
+/// Sets whole channels of x (N, C, L) or (C, L) to 0 with probability p and divides the others by 1 - p (Tompson et al.
+/// 2015).
 /// Example: for x = `ones({2, 3, 4})`, `count_nonzero(dropout1d(x), 2) % 4` is `[[0, 0, 0], [0, 0, 0]]` (whole
 /// channels).
 /// @throws ShapeError for other ranks
 DECLIVITY_API Tensor dropout1d(const Tensor& x, double p = 0.5,
                                const std::optional<Generator>& generator = std::nullopt);
-/// dropout1d of images. Example: for x = `ones({2, 3, 4, 5})`, `count_nonzero(dropout2d(x), {2, 3}) % 20` is
-/// `[[0, 0, 0], [0, 0, 0]]` (whole channels).
+/// dropout1d() of images (N, C, H, W), and of (N, C, L), as in PyTorch.
+/// Example: for x = `ones({2, 3, 4, 5})`, `count_nonzero(dropout2d(x), {2, 3}) % 20` is `[[0, 0, 0], [0, 0, 0]]` (whole
+/// channels).
+/// @throws ShapeError for other ranks
 DECLIVITY_API Tensor dropout2d(const Tensor& x, double p = 0.5,
                                const std::optional<Generator>& generator = std::nullopt);
-/// dropout1d of volumes. Example: for x = `ones({2, 3, 4, 5, 6})`, `dropout3d(x, 1).shape()` is `[2, 3, 4, 5, 6]`.
+/// dropout1d() of volumes (N, C, D, H, W) or (C, D, H, W).
+/// Example: for x = `ones({2, 3, 4, 5, 6})`, `dropout3d(x, 1).shape()` is `[2, 3, 4, 5, 6]`.
+/// @throws ShapeError for other ranks
 DECLIVITY_API Tensor dropout3d(const Tensor& x, double p = 0.5,
                                const std::optional<Generator>& generator = std::nullopt);
 
@@ -40,5 +53,7 @@ DECLIVITY_API Tensor alpha_dropout(const Tensor& x, double p = 0.5,
 /// Example: for x = `[[[1, 2], [3, 4]]]`, `feature_alpha_dropout(x, 0)` is `[[[1, 2], [3, 4]]]`.
 DECLIVITY_API Tensor feature_alpha_dropout(const Tensor& x, double p = 0.5,
                                            const std::optional<Generator>& generator = std::nullopt);
+
+/// @}
 
 }  // namespace declivity

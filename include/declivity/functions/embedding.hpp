@@ -1,7 +1,4 @@
 // Layer 5. Embedding lookup, and embedding bags.
-//
-// Indices are i32 or i64, each in [0, V) for a table weight (V, D). An index out of range gives NaN. Gradients of equal
-// indices are summed, bit-identically in every run.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +9,17 @@
 
 namespace declivity {
 
+/// @defgroup functions_embedding Embeddings
+/// @ingroup functions
+/// Lookup of rows of a table, weight (V, D), of a floating type. Indices are i32 or i64, each in [0, V); an index out
+/// of range gives NaN. Gradients of equal indices are summed, bit-identically in every run.
+///
+/// Errors: ShapeError for a weight of another number of axes; TypeError for a weight of integers, and for other
+/// indices; ValueError for a padding_idx outside of [-V, V), a negative max_norm, and undefined operands; DeviceError
+/// for operands on different devices.
+/// @{
+
+/// Hyperparameters of embedding.
 struct EmbeddingParameters {
     /// Index whose row gets no gradient; a negative one counts from the end.
     std::optional<std::int64_t> padding_idx = std::nullopt;
@@ -31,6 +39,7 @@ enum class BagMode : std::uint8_t { mean, sum, max };
 constexpr std::string_view name_of(BagMode mode) noexcept {
     return mode == BagMode::mean ? "mean" : mode == BagMode::sum ? "sum" : "max";
 }
+/// Hyperparameters of embedding_bag.
 struct EmbeddingBagParameters {
     BagMode mode = BagMode::mean;
     /// True if offsets has one more element, the end of the last bag; otherwise it ends with the indices.
@@ -48,7 +57,11 @@ struct EmbeddingBagParameters {
 /// Examples: for i64 i = `[0, 2, 1]`, i64 offsets = `[0, 2, 2]` and weight = `[[1, 2], [3, 4], [5, 6]]`,
 /// `embedding_bag(i, weight, offsets)` is `[[3, 4], [0, 0], [3, 4]]`;
 /// `embedding_bag(i, weight, offsets, {}, {.mode = BagMode::sum})` is `[[6, 8], [0, 0], [3, 4]]`.
+/// @throws ValueError for offsets of indices (B, L), none of indices (N), and per_sample_weights of another mode than
+/// sum; ShapeError for other shapes
 DECLIVITY_API Tensor embedding_bag(const Tensor& indices, const Tensor& weight, const Tensor& offsets = {},
                                    const Tensor& per_sample_weights = {}, const EmbeddingBagParameters& options = {});
+
+/// @}
 
 }  // namespace declivity

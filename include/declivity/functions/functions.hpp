@@ -1,15 +1,5 @@
-// Layer 5. The catalogue of differentiable functions: all headers of functions/.
-//
-// Every function checks shapes, types and devices immediately and throws ShapeError, TypeError, DeviceError or
-// ValueError with its own name in front. f16 and bf16 are computed in f32.
-//
-// Examples in docstrings write tensors as nested brackets, f32 unless another type precedes the name; the test
-// docs.examples evaluates them.
-//
-// Every function of floating types is differentiable to any order: with GradOptions::create_graph gradients are
-// composed of functions of this catalogue, otherwise they have kernels of their own. No gradient flows to labels and
-// running statistics, or through comparisons, argmax, integers and memory access (Tensor::view()). An in-place write is
-// refused if a gradient would be lost.
+// Layer 5. The catalogue of differentiable functions: all headers of functions/. The test docs.examples evaluates the
+// examples in their docstrings.
 #pragma once
 
 #include <declivity/functions/activation.hpp>
@@ -43,3 +33,15 @@
 #include <declivity/functions/sort.hpp>
 #include <declivity/functions/statistics.hpp>
 #include <declivity/functions/vision.hpp>
+
+/// @addtogroup functions
+/// Every function checks shapes, types and devices immediately and throws ShapeError, TypeError, DeviceError or
+/// ValueError with its own name in front; an undefined tensor that is not optional gives ValueError. Other errors are
+/// those of the device, such as OutOfMemory. f16 and bf16 are computed in f32.
+///
+/// Every function of floating types is differentiable to any order: with GradOptions::create_graph gradients are
+/// composed of functions of this catalogue, otherwise they have kernels of their own. No gradient flows to labels and
+/// running statistics, or through comparisons, argmax, integers and memory access (Tensor::view()). An in-place write
+/// is refused if a gradient would be lost.
+///
+/// Examples write tensors as nested brackets, f32 unless another type precedes the name.

@@ -9,6 +9,16 @@
 
 namespace declivity {
 
+/// @defgroup functions_norm Normalisation
+/// @ingroup functions
+/// Normalisation of x of a floating type over a batch, channels, groups of channels or the last axes; the result has
+/// the shape and type of x. f16 and bf16 are computed in f32 and rounded once.
+///
+/// Errors: ShapeError for x of fewer axes than a function describes, and for weights, biases and statistics of other
+/// shapes; TypeError for integers and bool, and for weights of other types; DeviceError for operands on different
+/// devices; ValueError for options out of range (a negative eps, a momentum outside of [0, 1]) and an undefined x.
+/// @{
+
 /// Hyperparameters of batch_norm.
 struct BatchNormParameters {
     bool training = true;  ///< true: batch statistics, and updates the running statistics; false: running statistics
@@ -21,6 +31,8 @@ struct BatchNormParameters {
 /// Examples: for x = `[[1], [3]]`, w = `[10]`, b = `[5]`, mean = `[0]` and var = `[1]`,
 /// `batch_norm(x, w, b, mean, var)` is `[[-5], [15]]`; `batch_norm(x, w, b, mean, var, {.training = false})` is
 /// `[[15], [35]]` (running statistics).
+/// @throws ValueError unless eps > 0, for undefined running statistics without training, and for undefined
+/// num_batches_tracked without a momentum
 DECLIVITY_API Tensor batch_norm(Tensor x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
                                 const Tensor& running_var, const BatchNormParameters& options = {},
                                 const Tensor& num_batches_tracked = {});
@@ -37,6 +49,7 @@ DECLIVITY_API Tensor rms_norm(Tensor x, const Shape& normalized_shape, const Ten
 /// group of each sample, and applies weight and bias (C) or undefined (Wu, He 2018): layer_norm of rows (N num_groups,
 /// C / num_groups ...).
 /// Example: for x = `[[1, 3, 10, 30]]`, `group_norm(x, 2)` is `[[-1, 1, -1, 1]]`.
+/// @throws ValueError unless num_groups divides C
 DECLIVITY_API Tensor group_norm(const Tensor& x, std::int64_t num_groups, const Tensor& weight = {},
                                 const Tensor& bias = {}, double eps = 1e-5);
 
@@ -59,6 +72,7 @@ DECLIVITY_API Tensor instance_norm(const Tensor& x, const Tensor& weight = {}, c
 /// each, (size - 1) / 2 after it, zeros around them (Krizhevsky, Sutskever, Hinton 2012). ONNX's LRN, whose bias is k,
 /// is the same for odd sizes; for even ones it has the longer part after the channel.
 /// Example: for x = `[[[1], [2], [3]]]`, `local_response_norm(x, 3, 3, 1)` is `[[[0.1667], [0.1333], [0.2143]]]`.
+/// @throws ValueError for a size below 1
 DECLIVITY_API Tensor local_response_norm(const Tensor& x, std::int64_t size, double alpha = 1e-4, double beta = 0.75,
                                          double k = 1);
 
@@ -68,5 +82,7 @@ DECLIVITY_API Tensor local_response_norm(const Tensor& x, std::int64_t size, dou
 DECLIVITY_API Tensor normalize(const Tensor& x, double p = 2, std::int64_t axis = 1, double eps = 1e-12);
 /// Deleted to require p before the axis: normalize(x, 2, 1).
 Tensor normalize(const Tensor& x, std::initializer_list<std::int64_t> axes) = delete;
+
+/// @}
 
 }  // namespace declivity

@@ -9,6 +9,11 @@
 
 namespace declivity {
 
+/// @defgroup functions_padding Padding
+/// @ingroup functions
+/// Padding of x of any type and number of axes by a constant or by its elements; the result has the type of x.
+/// @{
+
 /// Padding modes: a constant; reflect, the elements mirrored at the edge element (a b c becomes c b [a b c] b a);
 /// replicate, the edge element repeated (a a [a b c] c c); circular, the elements of the other end (b c [a b c] a b).
 enum class PadMode : std::uint8_t { constant, reflect, replicate, circular, zeros = constant };
@@ -27,5 +32,7 @@ constexpr std::string_view name_of(PadMode mode) noexcept {
 /// @throws ShapeError for more pairs than axes, or too few elements
 DECLIVITY_API Tensor pad(const Tensor& x, const std::vector<std::int64_t>& pads, PadMode mode = PadMode::constant,
                          Scalar value = 0);
+
+/// @}
 
 }  // namespace declivity

@@ -1,5 +1,4 @@
-// Layer 5. Pooling over one to three axes: sequences (N, C, L), images (N, C, H, W), volumes (N, C, D, H, W). A single
-// example without the axis N is accepted as well.
+// Layer 5. Pooling over one to three axes. Shapes, types and errors: pool.hpp.
 #pragma once
 
 #include <array>
@@ -13,13 +12,17 @@
 
 namespace declivity {
 
+/// @addtogroup functions_pool
+/// @{
+
 /// Maximum of each window, and its index within the plane or volume of its channel, row-major, i64.
 struct MaxPooled {
     Tensor values, indices;
 };
 inline std::vector<Tensor> tensors_of(const MaxPooled& both) { return {both.values, both.indices}; }
 
-/// Maximum of each window; NaN counts as the largest, and ties go to the first.
+/// Maximum of each window of x (N, C, L) or (C, L), with windows along L; NaN counts as the largest, and ties go to the
+/// first.
 /// Examples: for x = `[[1, 5, 2, nan]]`, `max_pool1d(x)` is `[[5, nan]]`;
 /// `max_pool1d(x, {.kernel_size = 2, .stride = 1})` is `[[5, 5, nan]]`.
 DECLIVITY_API Tensor max_pool1d(const Tensor& x, const Pool1dParameters& options = {});
@@ -37,17 +40,19 @@ DECLIVITY_API MaxPooled max_pool2d_with_indices(const Tensor& x, const Pool2dPar
 /// Example: for x = `[[[[1, 2], [3, 4]], [[5, 8], [7, 6]]]]`, `max_pool3d_with_indices(x).indices` is `[[[[5]]]]`.
 DECLIVITY_API MaxPooled max_pool3d_with_indices(const Tensor& x, const Pool3dParameters& options = {});
 
-/// Mean of each window; rounded towards 0 for integers.
+/// Mean of each window of x (N, C, L) or (C, L), with windows along L; rounded towards 0 for integers.
 /// Examples: for x = `[[1, 5, 2, 4]]`, `avg_pool1d(x)` is `[[3, 3]]`; `avg_pool1d(x, {.padding = 1})` is
 /// `[[0.5, 3.5, 2]]`; `avg_pool1d(x, {.padding = 1, .count_include_pad = false})` is `[[1, 3.5, 4]]`.
+/// @throws ValueError for a dilation other than 1
 DECLIVITY_API Tensor avg_pool1d(const Tensor& x, const Pool1dParameters& options = {});
 /// avg_pool1d() of volumes: x (N, C, D, H, W) or (C, D, H, W), with windows along D, H and W.
 /// Example: for x = `[[[[1, 2], [3, 4]], [[5, 6], [7, 8]]]]`, `avg_pool3d(x)` is `[[[[4.5]]]]`.
 DECLIVITY_API Tensor avg_pool3d(const Tensor& x, const Pool3dParameters& options = {});
 
-/// (sum of x^p)^(1/p) of each window; a window that extends beyond the end is scaled as if it were whole. Uses kernel
-/// size, stride and ceil_mode.
+/// (sum of x^p)^(1/p) of each window of x (N, C, L) or (C, L) for p = norm_type; a window that extends beyond the end
+/// is scaled as if it were whole. Uses kernel size, stride and ceil_mode.
 /// Examples: for x = `[[3, 4, 6, 8]]`, `lp_pool1d(x, 2)` is `[[5, 10]]`; `lp_pool1d(x, 1)` is `[[7, 14]]`.
+/// @throws ValueError for a norm_type of 0, and for padding and dilation
 DECLIVITY_API Tensor lp_pool1d(const Tensor& x, double norm_type, const Pool1dParameters& options = {});
 /// lp_pool1d() of images: x (N, C, H, W) or (C, H, W), with windows along H and W.
 /// Example: for x = `[[[1, 1], [1, 1]]]`, `lp_pool2d(x, 2)` is `[[[2]]]`.
@@ -56,9 +61,11 @@ DECLIVITY_API Tensor lp_pool2d(const Tensor& x, double norm_type, const Pool2dPa
 /// Example: `lp_pool3d(ones({1, 2, 2, 2}), 1)` is `[[[[8]]]]`.
 DECLIVITY_API Tensor lp_pool3d(const Tensor& x, double norm_type, const Pool3dParameters& options = {});
 
-/// Adaptive average pooling: mean over windows of nearly equal size, chosen so that the result has this size: window i
-/// of n over L elements is floor(i L / n) up to ceil((i + 1) L / n). -1 stands for the size of x.
+/// Adaptive average pooling of x (N, C, L) or (C, L): mean over windows of nearly equal size, chosen so that the result
+/// has this size: window i of n over L elements is floor(i L / n) up to ceil((i + 1) L / n). -1 stands for the size of
+/// x.
 /// Example: for x = `[[1, 2, 3, 4, 5]]`, `adaptive_avg_pool1d(x, 2)` is `[[2, 4]]`.
+/// @throws ValueError for an output size below 1 other than -1; ShapeError for an axis without elements
 DECLIVITY_API Tensor adaptive_avg_pool1d(const Tensor& x, std::int64_t output_size);
 /// Mean of each window of x (N, C, H, W) or (C, H, W): H and W become output_size, each as L in
 /// adaptive_avg_pool1d(). Examples: for x = `[[[1, 2, 3], [4, 5, 6]]]`, `adaptive_avg_pool2d(x, 1)` is `[[[3.5]]]`;
@@ -92,10 +99,13 @@ DECLIVITY_API MaxPooled adaptive_max_pool2d_with_indices(const Tensor& x, Size2 
 /// `[[[[7]]]]`.
 DECLIVITY_API MaxPooled adaptive_max_pool3d_with_indices(const Tensor& x, Size3 output_size);
 
-/// Inverse of max_pool..._with_indices: places the maxima at their indices, and 0 at all other positions. Of several
-/// maxima at one position the last one is kept. Uses kernel size, stride and padding.
+/// Inverse of max_pool..._with_indices(): places the maxima x (N, C, L) or (C, L) at their indices, of the same shape,
+/// and 0 at all other positions. Of several maxima at one position the last one is kept. Uses kernel size, stride and
+/// padding.
 /// Example: for x = `[[5, 2]]` and i64 i = `[[1, 2]]`, `max_unpool1d(x, i)` is `[[0, 5, 2, 0]]`.
 /// @param output_size spatial sizes of the result, if they are not (size - 1) stride - 2 padding + kernel size
+/// @throws ShapeError for indices of another shape than x, and for an output size that differs from the default by the
+/// stride or more; TypeError for indices that are not integers
 DECLIVITY_API Tensor max_unpool1d(const Tensor& x, const Tensor& indices, const Pool1dParameters& options = {},
                                   const Dims& output_size = {});
 /// max_unpool1d() of images: x and indices (N, C, H, W) or (C, H, W); an index is h W + w in a plane of the result.
@@ -124,6 +134,8 @@ using FractionalPool3dParameters = FractionalPoolParameters<3>;
 /// `fractional_max_pool2d(x, {.output_size = 2}, zeros({1, 1, 2}))` is `[[[[5, 6], [8, 9]]]]`.
 /// @param samples (N, C, 2) in [0, 1), for width and height, with N of 1 if x is (C, H, W); undefined: random
 /// @param generator of the samples, the device's default one if none
+/// @throws ValueError unless there is either an output size or a ratio, in (0, 1); ShapeError for an output size below
+/// 1, or above the size of x - kernel_size + 1, and for samples of another shape
 DECLIVITY_API Tensor fractional_max_pool2d(const Tensor& x, const FractionalPool2dParameters& options,
                                            const Tensor& samples = {},
                                            const std::optional<Generator>& generator = std::nullopt);
@@ -145,5 +157,7 @@ DECLIVITY_API MaxPooled fractional_max_pool2d_with_indices(const Tensor& x, cons
 DECLIVITY_API MaxPooled fractional_max_pool3d_with_indices(const Tensor& x, const FractionalPool3dParameters& options,
                                                            const Tensor& samples = {},
                                                            const std::optional<Generator>& generator = std::nullopt);
+
+/// @}
 
 }  // namespace declivity

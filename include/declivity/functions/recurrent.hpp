@@ -8,6 +8,15 @@
 
 namespace declivity {
 
+/// @defgroup functions_recurrent Recurrent networks
+/// @ingroup functions
+/// Cells, which compute one step, and unidirectional layers over whole sequences, with the weights of PyTorch's
+/// modules. Operands have one floating type, which is that of the results.
+///
+/// Errors: ShapeError for operands of other shapes; TypeError for integers, and for operands of different types;
+/// DeviceError for operands on different devices; ValueError for undefined operands that are not optional.
+/// @{
+
 struct DECLIVITY_API LstmState {
     Tensor hidden, cell;  ///< (N, H)
 };
@@ -99,5 +108,7 @@ DECLIVITY_API LstmSequence lstm(const Tensor& x, const LstmState& state, const T
 DECLIVITY_API RecurrentSequence gru(const Tensor& x, const Tensor& hidden, const Tensor& weight_ih,
                                     const Tensor& weight_hh, const Tensor& bias_ih = {}, const Tensor& bias_hh = {},
                                     bool reset_after = true, const SequenceParameters& options = {});
+
+/// @}
 
 }  // namespace declivity

@@ -1,7 +1,4 @@
 // Layer 5. Resizing of images, and sampling of images at a grid of positions.
-//
-// Axes are (N, C, L), (N, C, H, W) or (N, C, D, H, W). Without aligned corners, pixel i covers [i, i + 1), with its
-// centre at i + 0.5; with aligned corners, the centres of the first and the last pixel of both sizes coincide.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +12,15 @@
 #include <declivity/tensor/tensor.hpp>
 
 namespace declivity {
+
+/// @defgroup functions_resize Resizing and sampling of images
+/// @ingroup functions
+/// Axes are (N, C, L), (N, C, H, W) or (N, C, D, H, W). Without aligned corners, pixel i covers [i, i + 1), with its
+/// centre at i + 0.5; with aligned corners, the centres of the first and the last pixel of both sizes coincide.
+///
+/// Errors: ShapeError for another number of axes than a mode has, and for empty images; TypeError for types that a mode
+/// does not support; ValueError for options that contradict each other, are out of range, or have unknown names.
+/// @{
 
 /// One factor for all axes, or one for each.
 class ScaleFactors {
@@ -104,5 +110,7 @@ DECLIVITY_API Tensor grid_sample(const Tensor& x, const Tensor& grid, const Grid
 /// W, 3) by theta (N, 3, 4) for (N, C, D, H, W).
 /// Example: for theta = `[[[1, 0, 0], [0, 1, 0]]]`, `affine_grid(theta, {1, 1, 1, 2})` is `[[[[-0.5, 0], [0.5, 0]]]]`.
 DECLIVITY_API Tensor affine_grid(const Tensor& theta, const Shape& size, bool align_corners = false);
+
+/// @}
 
 }  // namespace declivity

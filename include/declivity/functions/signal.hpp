@@ -1,5 +1,4 @@
-// Layer 5. Window functions and short-time Fourier transforms, by their names in torch. All are composed of other
-// functions.
+// Layer 5. Window functions and short-time Fourier transforms, composed of other functions.
 #pragma once
 
 #include <cstdint>
@@ -11,29 +10,37 @@
 
 namespace declivity {
 
-// Windows of `length` samples, of a floating type. Periodic ones, for spectra, are symmetric ones of length + 1 without
-// the last sample. A window of one sample is 1. Computed on the device; f16 and bf16 in f32.
-// @throws ValueError for a negative length; TypeError for another type
+/// @defgroup functions_signal Windows and short-time Fourier transforms
+/// @ingroup functions
+/// Window functions and short-time Fourier transforms, by their names in torch.
+///
+/// Windows have `length` samples, of a floating type. Periodic ones, for spectra, are symmetric ones of length + 1
+/// without the last sample. In the formulas i is the index of a sample, and n is length, or length - 1 if symmetric. A
+/// window of one sample is 1. Computed on the device; f16 and bf16 in f32.
+///
+/// Errors of windows: ValueError for a negative length; TypeError for another type.
+/// @{
 
-/// 0.5 - 0.5 cos(2 pi i / n), with n = length, or length - 1 if symmetric.
+/// Hann window 0.5 - 0.5 cos(2 pi i / n).
 /// Examples: `hann_window(4)` is `[0, 0.5, 1, 0.5]`; `hann_window(5, false)` is `[0, 0.5, 1, 0.5, 0]`.
 DECLIVITY_API Tensor hann_window(std::int64_t length, bool periodic = true, const TensorOptions& options = {});
-/// alpha - beta cos(2 pi i / n).
+/// Hamming window alpha - beta cos(2 pi i / n).
 /// Example: `hamming_window(4)` is `[0.08, 0.54, 1, 0.54]`.
 DECLIVITY_API Tensor hamming_window(std::int64_t length, bool periodic = true, double alpha = 0.54, double beta = 0.46,
                                     const TensorOptions& options = {});
-/// 0.42 - 0.5 cos(2 pi i / n) + 0.08 cos(4 pi i / n).
+/// Blackman window 0.42 - 0.5 cos(2 pi i / n) + 0.08 cos(4 pi i / n).
 /// Example: `blackman_window(4)` is `[0, 0.34, 1, 0.34]`.
 DECLIVITY_API Tensor blackman_window(std::int64_t length, bool periodic = true, const TensorOptions& options = {});
-/// 1 - |2 i / n - 1|.
+/// Bartlett window 1 - |2 i / n - 1|.
 /// Example: `bartlett_window(4)` is `[0, 0.5, 1, 0.5]`.
 DECLIVITY_API Tensor bartlett_window(std::int64_t length, bool periodic = true, const TensorOptions& options = {});
-/// I0(beta sqrt(1 - (2 i / n - 1)^2)) / I0(beta), with the modified Bessel function I0 (Kaiser 1974).
+/// Kaiser window I0(beta sqrt(1 - (2 i / n - 1)^2)) / I0(beta), with the modified Bessel function I0 (Kaiser 1974).
 /// Examples: `kaiser_window(3, false, 0)` is `[1, 1, 1]`; `kaiser_window(3, false, 2)` is `[0.4387, 1, 0.4387]`.
 /// @throws ValueError for a negative beta
 DECLIVITY_API Tensor kaiser_window(std::int64_t length, bool periodic = true, double beta = 12,
                                    const TensorOptions& options = {});
 
+/// Options of stft().
 struct StftOptions {
     std::optional<std::int64_t> hop_length = std::nullopt;  ///< samples from frame to frame; n_fft / 4 if none
     std::optional<std::int64_t> win_length = std::nullopt;  ///< n_fft if none
@@ -51,6 +58,7 @@ struct StftOptions {
 /// sizes
 DECLIVITY_API Tensor stft(const Tensor& x, std::int64_t n_fft, const StftOptions& options = {});
 
+/// Options of istft().
 struct IstftOptions {
     std::optional<std::int64_t> hop_length = std::nullopt;  ///< these options as for stft
     std::optional<std::int64_t> win_length = std::nullopt;
@@ -65,5 +73,7 @@ struct IstftOptions {
 /// Example: for x = `[1, 2, 3, 4, 5, 6]`, `istft(stft(x, 4), 4)` is `[1, 2, 3, 4, 5, 6]`.
 /// @throws ShapeError, ValueError as stft
 DECLIVITY_API Tensor istft(const Tensor& x, std::int64_t n_fft, const IstftOptions& options = {});
+
+/// @}
 
 }  // namespace declivity

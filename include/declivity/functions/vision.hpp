@@ -1,5 +1,4 @@
-// Layer 5. Object detection: region pooling, deformable convolution, and boxes, which are x1, y1, x2, y2 with x1 <= x2
-// and y1 <= y2. As in torchvision.
+// Layer 5. Object detection: region pooling, deformable convolution, and boxes.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +9,17 @@
 
 namespace declivity {
 
+/// @defgroup functions_vision Object detection
+/// @ingroup functions
+/// Region pooling, deformable convolution, and boxes, which are x1, y1, x2, y2 with x1 <= x2 and y1 <= y2. As in
+/// torchvision.
+///
+/// Errors: ShapeError for operands of other shapes; TypeError for x of integers, boxes of another type than x or the
+/// scores, and image indices or classes that are not integers; DeviceError for operands on different devices;
+/// ValueError for sizes below 1 and unknown names.
+/// @{
+
+/// Options of roi_align().
 struct RoiAlignOptions {
     double spatial_scale = 1;  ///< from box coordinates to those of x
     /// Samples along each axis of a bin; 0: the width of the bin, for which it synchronises to read the widest.
@@ -32,6 +42,7 @@ DECLIVITY_API Tensor roi_align(const Tensor& x, const Tensor& boxes, Size2 outpu
 DECLIVITY_API Tensor roi_pool(const Tensor& x, const Tensor& boxes, Size2 output_size, double spatial_scale = 1,
                               const Tensor& images = {});
 
+/// Options of deform_conv2d().
 struct DeformConv2dOptions {
     Size2 stride = 1;
     Size2 padding = 0;
@@ -58,7 +69,7 @@ DECLIVITY_API Tensor nms(const Tensor& boxes, const Tensor& scores, double iou_t
 DECLIVITY_API Tensor batched_nms(const Tensor& boxes, const Tensor& scores, const Tensor& classes,
                                  double iou_threshold);
 
-/// Area of each box: (..., 4) -> (...).
+/// Area (x2 - x1) (y2 - y1) of each box: (..., 4) -> (...).
 /// Example: for boxes = `[[0, 0, 2, 3], [1, 1, 2, 2]]`, `box_area(boxes)` is `[6, 1]`.
 DECLIVITY_API Tensor box_area(const Tensor& boxes);
 /// Converts between "xyxy", "xywh" (one corner and sizes) and "cxcywh" (centre and sizes), along the last axis.
@@ -68,5 +79,7 @@ DECLIVITY_API Tensor box_convert(const Tensor& boxes, std::string_view from, std
 /// Clamps boxes (..., 4) to [0, width] and [0, height].
 /// Example: for boxes = `[[-1, 2, 9, 9]]`, `clip_boxes_to_image(boxes, {4, 8})` is `[[0, 2, 8, 4]]`.
 DECLIVITY_API Tensor clip_boxes_to_image(const Tensor& boxes, Size2 image_size);
+
+/// @}
 
 }  // namespace declivity

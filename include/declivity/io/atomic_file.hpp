@@ -10,6 +10,9 @@
 
 namespace declivity::io {
 
+/// @addtogroup io
+/// @{
+
 /// Writes to a temporary file in the same folder; `commit` flushes it to disk and renames it over the target. Until
 /// then, and after any error, the target is unchanged; after a crash of the program or machine it has either the old or
 /// the new contents. The temporary file is called NAME.tmp (NAME.1.tmp, ... if another writer has locked it), is
@@ -45,5 +48,7 @@ class DECLIVITY_API AtomicFile {
 
 /// Atomically replaces the contents of a file by `bytes`. @throws IoError, see AtomicFile
 DECLIVITY_API void write_file(const std::filesystem::path& target, std::span<const std::byte> bytes);
+
+/// @}
 
 }  // namespace declivity::io

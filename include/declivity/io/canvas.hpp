@@ -9,6 +9,9 @@
 
 namespace declivity::io {
 
+/// @addtogroup io
+/// @{
+
 /// Red, green, blue, 0 to 255.
 struct Color {
     std::uint8_t red = 0;
@@ -54,5 +57,7 @@ class DECLIVITY_API Canvas {
 
     Image8 image_;
 };
+
+/// @}
 
 }  // namespace declivity::io

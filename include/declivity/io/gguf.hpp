@@ -18,6 +18,9 @@
 
 namespace declivity::io {
 
+/// @addtogroup io
+/// @{
+
 /// Element types, with ggml's type codes. Quantized types store blocks of 32 elements, or 256 (k), with their own
 /// scales.
 enum class GgufType : std::uint32_t {
@@ -39,8 +42,9 @@ enum class GgufType : std::uint32_t {
     bf16 = 30
 };
 DECLIVITY_API const char* name_of(GgufType type);
-/// Number of elements and bytes of a block; 1 and the element size for types without blocks.
+/// Number of elements of a block; 1 for types without blocks.
 DECLIVITY_API std::int64_t block_elements(GgufType type);
+/// Bytes of a block; the element size for types without blocks.
 DECLIVITY_API std::int64_t block_bytes(GgufType type);
 
 struct GgufValue;
@@ -142,5 +146,7 @@ struct GgufLoadOptions {
 /// Loads all arrays of a file to a device, with the names of the file ("blk.0.attn_q.weight").
 /// @throws FormatError, IoError, OutOfMemory
 DECLIVITY_API StateDict load_gguf(const std::filesystem::path& path, const GgufLoadOptions& options = {});
+
+/// @}
 
 }  // namespace declivity::io

@@ -12,6 +12,9 @@
 
 namespace declivity::io {
 
+/// @addtogroup io
+/// @{
+
 /// Contents of a plain or gzip file (RFC 1952, including several members), read sequentially in bounded memory.
 class DECLIVITY_API GzipFile {
   public:
@@ -38,5 +41,7 @@ class DECLIVITY_API GzipFile {
     struct State;
     std::unique_ptr<State> state_;
 };
+
+/// @}
 
 }  // namespace declivity::io

@@ -14,6 +14,9 @@
 
 namespace declivity::io {
 
+/// @addtogroup io
+/// @{
+
 /// Dense row-major array of one element type, in native byte order.
 struct DECLIVITY_API HostArray {
     DType dtype = DType::f32;
@@ -71,5 +74,7 @@ struct DECLIVITY_API HostArray {
 
     friend bool operator==(const HostArray&, const HostArray&) = default;
 };
+
+/// @}
 
 }  // namespace declivity::io

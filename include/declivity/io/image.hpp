@@ -10,6 +10,9 @@
 
 namespace declivity::io {
 
+/// @addtogroup io
+/// @{
+
 /// Pixels in row-major order from the top left, interleaved channels: 1 (gray) or 3 (red, green, blue).
 struct DECLIVITY_API Image8 {
     int width = 0;
@@ -32,5 +35,7 @@ struct DECLIVITY_API Image8 {
 
     friend bool operator==(const Image8&, const Image8&) = default;
 };
+
+/// @}
 
 }  // namespace declivity::io

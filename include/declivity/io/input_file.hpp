@@ -12,6 +12,9 @@
 
 namespace declivity::io {
 
+/// @addtogroup io
+/// @{
+
 /// A file opened for reading.
 class DECLIVITY_API InputFile {
   public:
@@ -52,5 +55,7 @@ class DECLIVITY_API InputFile {
 /// Reads a whole file. Memory grows as the bytes arrive.
 /// @throws IoError if it cannot be opened or read
 DECLIVITY_API std::vector<std::byte> read_file(const std::filesystem::path& path);
+
+/// @}
 
 }  // namespace declivity::io

@@ -7,6 +7,9 @@
 
 namespace declivity::io {
 
+/// @addtogroup io
+/// @{
+
 /// Writes only the adapters of a model: adapter_model.safetensors, with names such as
 /// "base_model.model.layers.0.q_proj.lora_A.weight", and adapter_config.json, with their options.
 /// @throws ValueError for a model without adapters, or with adapters of different r or options, which one file cannot
@@ -19,5 +22,7 @@ DECLIVITY_API void save_lora(const nn::Module& model, const std::filesystem::pat
 /// unchanged.
 /// @throws FormatError, IoError; ValueError, ShapeError, TypeError, naming the file, if they do not match the model
 DECLIVITY_API void load_lora(nn::Module& model, const std::filesystem::path& folder);
+
+/// @}
 
 }  // namespace declivity::io

@@ -10,6 +10,9 @@
 
 namespace declivity::io {
 
+/// @addtogroup io
+/// @{
+
 /// Contents of a safetensors file: named arrays, and string metadata.
 struct Safetensors {
     std::map<std::string, HostArray> arrays;
@@ -29,5 +32,7 @@ DECLIVITY_API Safetensors read_safetensors(const std::filesystem::path& path);
 /// @throws ValueError for the name "__metadata__" or a string that is not UTF-8; ShapeError for an array whose bytes do
 /// not match its shape; IoError, with the old file unchanged and no temporary file left
 DECLIVITY_API void write_safetensors(const std::filesystem::path& path, const Safetensors& content);
+
+/// @}
 
 }  // namespace declivity::io

@@ -15,6 +15,9 @@
 
 namespace declivity::io {
 
+/// @addtogroup io
+/// @{
+
 class InputFile;
 
 /// The arrays of a safetensors file, or of the shards of an index in Hugging Face's format
@@ -73,5 +76,7 @@ struct LoadOptions {
 /// Loads what SafetensorsReader reads to a device, one array at a time.
 /// @throws FormatError, IoError, OutOfMemory
 DECLIVITY_API StateDict load_sharded(const std::filesystem::path& path, const LoadOptions& options = {});
+
+/// @}
 
 }  // namespace declivity::io

@@ -11,6 +11,9 @@
 
 namespace declivity::io {
 
+/// @addtogroup io
+/// @{
+
 /// Writes a state dict as a standard safetensors file. Synchronises.
 /// @throws ValueError for a duplicate name or an undefined tensor; IoError, with the old file unchanged
 DECLIVITY_API void save(const std::filesystem::path& path, const StateDict& state,
@@ -18,8 +21,11 @@ DECLIVITY_API void save(const std::filesystem::path& path, const StateDict& stat
 /// Loads a safetensors file to a device. @throws FormatError, IoError, OutOfMemory
 DECLIVITY_API StateDict load(const std::filesystem::path& path, const std::optional<Device>& device = std::nullopt);
 
-/// Copies a tensor to the host, and back.
+/// Copies a tensor to the host. Synchronises.
 DECLIVITY_API HostArray to_host(const Tensor& tensor);
+/// Copies an array to a device, the default one if none is given.
 DECLIVITY_API Tensor to_device(const HostArray& array, const std::optional<Device>& device = std::nullopt);
+
+/// @}
 
 }  // namespace declivity::io

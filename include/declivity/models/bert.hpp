@@ -9,6 +9,9 @@
 
 namespace declivity::models {
 
+/// @addtogroup models
+/// @{
+
 class BERTEmbeddings;
 class BERTEncoder;
 class BERTPooler;
@@ -100,5 +103,7 @@ class DECLIVITY_API BERTForSequenceClassification : public nn::Callable<Tensor(T
     nn::Layer& dropout_;
     nn::Layer& classifier_;
 };
+
+/// @}
 
 }  // namespace declivity::models

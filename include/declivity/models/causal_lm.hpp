@@ -11,6 +11,9 @@
 
 namespace declivity::models {
 
+/// @addtogroup models
+/// @{
+
 /// Optional inputs in addition to the tokens.
 struct CausalInputs {
     /// KV cache with the previous tokens: the input is their continuation, which is appended to the cache.
@@ -60,5 +63,7 @@ struct PretrainedOptions {
     /// True: a parameter missing from the files is an error; false: it keeps its initial values.
     bool strict = true;
 };
+
+/// @}
 
 }  // namespace declivity::models

@@ -15,6 +15,9 @@
 
 namespace declivity::models {
 
+/// @addtogroup models
+/// @{
+
 /// Type and device of the parameters.
 struct ModelOptions {
     DType dtype = DType::f32;
@@ -156,5 +159,7 @@ struct DECLIVITY_API ViTConfig {
     void save(const std::filesystem::path& path) const;
     void check() const;
 };
+
+/// @}
 
 }  // namespace declivity::models

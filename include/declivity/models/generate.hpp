@@ -12,6 +12,9 @@
 
 namespace declivity::models {
 
+/// @addtogroup models
+/// @{
+
 using text::FinishReason;
 using text::GeneratedSequence;
 using text::GeneratedToken;
@@ -20,8 +23,7 @@ using text::NextToken;
 using text::PromptPadding;
 /// Makes the overloads for functions of logits and nn::Layer available under this name, too.
 using text::generate;
-/// Deprecated name of GenerationOptions.
-using GenerateOptions = text::GenerationOptions;
+using GenerateOptions [[deprecated("text::GenerationOptions")]] = text::GenerationOptions;
 
 /// Greedy decoding: the token of the largest score, with ties resolved to the lowest id; -1 if a score is NaN or none
 /// is above -infinity, which generate() reports as an error.
@@ -65,7 +67,10 @@ DECLIVITY_API Generated generate(CausalLM& model, const Tensor& prompts, const G
 DECLIVITY_API std::vector<GeneratedSequence> generate(CausalLM& model,
                                                       const std::vector<std::vector<std::int64_t>>& prompts,
                                                       const GenerationOptions& options = {});
+/// Overload for one list of tokens.
 DECLIVITY_API std::vector<GeneratedSequence> generate(CausalLM& model, std::span<const std::int64_t> prompt,
                                                       const GenerationOptions& options = {});
+
+/// @}
 
 }  // namespace declivity::models

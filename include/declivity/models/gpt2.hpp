@@ -5,6 +5,9 @@
 
 namespace declivity::models {
 
+/// @addtogroup models
+/// @{
+
 class GPT2Model;
 class LMHead;
 
@@ -39,5 +42,7 @@ class DECLIVITY_API GPT2 : public CausalLM {
     GPT2Model& transformer_;
     LMHead& lm_head_;
 };
+
+/// @}
 
 }  // namespace declivity::models

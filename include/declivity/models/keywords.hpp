@@ -14,6 +14,9 @@
 
 namespace declivity::models {
 
+/// @addtogroup models
+/// @{
+
 struct DECLIVITY_API KeywordCNNConfig {
     std::int64_t classes = 0;
     std::int64_t sample_rate = 16000;
@@ -59,5 +62,7 @@ class DECLIVITY_API KeywordCNN : public nn::Layer {
     nn::Dropout& dropout_;
     nn::Linear& classifier_;
 };
+
+/// @}
 
 }  // namespace declivity::models

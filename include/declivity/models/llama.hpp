@@ -5,6 +5,9 @@
 
 namespace declivity::models {
 
+/// @addtogroup models
+/// @{
+
 class LlamaModel;
 class LMHead;
 
@@ -37,5 +40,7 @@ class DECLIVITY_API Llama : public CausalLM {
     LlamaModel& model_;
     LMHead& lm_head_;
 };
+
+/// @}
 
 }  // namespace declivity::models

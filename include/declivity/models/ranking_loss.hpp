@@ -12,6 +12,9 @@
 
 namespace declivity::models {
 
+/// @addtogroup models
+/// @{
+
 /// -log sigmoid(positive - negative) (S. Rendle et al., BPR: Bayesian personalized ranking from implicit feedback,
 /// 2009): scores of positive items (N), and of negative items (N), or several negatives for each (N, M).
 /// @throws ShapeError, TypeError, ValueError naming the function
@@ -76,5 +79,7 @@ class DECLIVITY_API NegativeSampler {
   private:
     Tensor weights_, log_probabilities_;
 };
+
+/// @}
 
 }  // namespace declivity::models

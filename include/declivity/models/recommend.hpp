@@ -17,6 +17,9 @@
 
 namespace declivity::models {
 
+/// @addtogroup models
+/// @{
+
 struct DECLIVITY_API MatrixFactorizationConfig {
     std::int64_t users = 0;
     std::int64_t items = 0;
@@ -190,5 +193,7 @@ class DECLIVITY_API DLRM : public nn::Callable<Tensor(Tensor dense, Tensor ids)>
     nn::Sequential& top_;
     Tensor pairs_;
 };
+
+/// @}
 
 }  // namespace declivity::models

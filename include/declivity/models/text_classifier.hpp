@@ -16,6 +16,9 @@ class TransformerEncoder;
 
 namespace declivity::models {
 
+/// @addtogroup models
+/// @{
+
 class TextConvolutions;
 
 struct DECLIVITY_API TextCNNConfig {
@@ -88,5 +91,7 @@ class DECLIVITY_API TransformerClassifier : public nn::Layer {
     nn::TransformerEncoder& encoder_;
     nn::Linear& classifier_;
 };
+
+/// @}
 
 }  // namespace declivity::models

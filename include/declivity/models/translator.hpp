@@ -17,6 +17,9 @@ class TransformerEncoder;
 
 namespace declivity::models {
 
+/// @addtogroup models
+/// @{
+
 class LMHead;
 
 struct DECLIVITY_API TranslatorConfig {
@@ -68,7 +71,7 @@ class DECLIVITY_API Translator : public nn::Callable<Tensor(Tensor source, Tenso
     Tensor forward(Tensor source, Tensor target) override;
 
   private:
-    [[nodiscard]] Tensor embedded(nn::Embedding& table, const Tensor& tokens);
+    [[nodiscard]] Tensor embed(nn::Embedding& table, const Tensor& tokens);
     [[nodiscard]] Tensor padding_of(const Tensor& tokens) const;
 
     TranslatorConfig config_;
@@ -78,5 +81,7 @@ class DECLIVITY_API Translator : public nn::Callable<Tensor(Tensor source, Tenso
     nn::TransformerDecoder& decoder_;
     LMHead& head_;
 };
+
+/// @}
 
 }  // namespace declivity::models

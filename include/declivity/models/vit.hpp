@@ -8,6 +8,9 @@
 
 namespace declivity::models {
 
+/// @addtogroup models
+/// @{
+
 class ViTEmbeddings;
 class ViTEncoder;
 
@@ -57,5 +60,7 @@ class DECLIVITY_API ViTForImageClassification : public nn::Layer {
     ViT& vit_;
     nn::Layer& classifier_;
 };
+
+/// @}
 
 }  // namespace declivity::models

@@ -9,6 +9,9 @@
 
 namespace declivity::nn {
 
+/// @addtogroup nn_activation
+/// @{
+
 /// Base of layers without parameters and state, which are capture-safe.
 template <class Self>
 struct Activation : Lambda {
@@ -96,5 +99,7 @@ class PReLU : public Layer {
   private:
     Parameter weight_;
 };
+
+/// @}
 
 }  // namespace declivity::nn

@@ -10,6 +10,9 @@
 
 namespace declivity::nn {
 
+/// @addtogroup nn_attention
+/// @{
+
 /// Attention masks. As in PyTorch's modules, true in a bool mask *excludes* a position: the inverse of
 /// scaled_dot_product_attention().
 struct AttentionMasks {
@@ -61,5 +64,7 @@ class DECLIVITY_API MultiheadAttention : public Callable<Tensor(Tensor, Tensor, 
     Parameter in_proj_weight_, q_proj_weight_, k_proj_weight_, v_proj_weight_, in_proj_bias_;
     Linear& out_proj_;
 };
+
+/// @}
 
 }  // namespace declivity::nn

@@ -9,6 +9,9 @@
 
 namespace declivity::nn {
 
+/// @addtogroup nn_audio
+/// @{
+
 /// See audio::spectrogram for the options; buffer "window".
 class DECLIVITY_API Spectrogram : public Layer {
   public:
@@ -76,5 +79,7 @@ class DECLIVITY_API MFCC : public Layer {
     std::string norm_;
     MelSpectrogram& mel_spectrogram_;
 };
+
+/// @}
 
 }  // namespace declivity::nn

@@ -5,6 +5,9 @@
 
 namespace declivity::nn {
 
+/// @addtogroup nn_norm
+/// @{
+
 struct BatchNormOptions {
     double eps = 1e-5;
     std::optional<double> momentum = 0.1;  ///< none: running statistics are the cumulative average of all batches
@@ -70,5 +73,7 @@ class DECLIVITY_API BatchNorm3d : public BatchNorm {
   protected:
     Tensor forward(Tensor x) override;
 };
+
+/// @}
 
 }  // namespace declivity::nn

@@ -5,6 +5,9 @@
 
 namespace declivity::nn {
 
+/// @addtogroup nn_linear
+/// @{
+
 struct BilinearOptions {
     bool bias = true;
     DType dtype = DType::f32;                     ///< of the parameters
@@ -31,5 +34,7 @@ class DECLIVITY_API Bilinear : public Callable<Tensor(Tensor, Tensor)> {
   private:
     Parameter weight_, bias_;
 };
+
+/// @}
 
 }  // namespace declivity::nn

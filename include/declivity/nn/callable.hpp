@@ -19,6 +19,9 @@
 
 namespace declivity::nn {
 
+/// @addtogroup nn_module
+/// @{
+
 template <class Signature>
 class Callable;
 
@@ -87,7 +90,7 @@ class DECLIVITY_API Module::Call {
     void runs_hooks() const;
     /// True if there are observers (ObserveCalls).
     [[nodiscard]] static bool observed() noexcept;
-    void tell(const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs) const;
+    void notify_observers(const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs) const;
     /// Returns the id of a new hook. @throws ValueError naming `function` for an empty one
     [[nodiscard]] static int new_hook(Module& module, std::string_view function, bool callable);
 
@@ -189,7 +192,8 @@ class DECLIVITY_API Callable<R(Args...)>
         const Arguments seen = arguments;
         R result = forward_with(arguments);
         for (const auto& [number, hook] : std::vector(hooks_)) hook(*this, seen, result);
-        if (Module::Call::observed()) call.tell(detail::defined_tensors_of(seen), detail::defined_tensors_of(result));
+        if (Module::Call::observed())
+            call.notify_observers(detail::defined_tensors_of(seen), detail::defined_tensors_of(result));
         return result;
     }
 
@@ -224,5 +228,7 @@ class DECLIVITY_API ObserveCalls {
     Observer observer_;
     const Observer* before_;
 };
+
+/// @}
 
 }  // namespace declivity::nn

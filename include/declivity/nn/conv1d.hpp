@@ -7,6 +7,9 @@
 
 namespace declivity::nn {
 
+/// @addtogroup nn_conv
+/// @{
+
 struct Conv1dOptions {
     std::int64_t stride = 1;
     ConvPadding padding = 0;  ///< on both sides of x
@@ -41,5 +44,7 @@ class DECLIVITY_API Conv1d : public Layer {
     PadMode padding_mode_;
     Parameter weight_, bias_;
 };
+
+/// @}
 
 }  // namespace declivity::nn

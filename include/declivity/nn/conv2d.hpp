@@ -7,6 +7,9 @@
 
 namespace declivity::nn {
 
+/// @addtogroup nn_conv
+/// @{
+
 struct Conv2dOptions {
     Size2 stride = 1;
     ConvPadding padding = 0;  ///< on all sides of x
@@ -40,5 +43,7 @@ class DECLIVITY_API Conv2d : public Layer {
     PadMode padding_mode_;
     Parameter weight_, bias_;
 };
+
+/// @}
 
 }  // namespace declivity::nn

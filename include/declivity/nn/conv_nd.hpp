@@ -7,6 +7,9 @@
 
 namespace declivity::nn {
 
+/// @addtogroup nn_conv
+/// @{
+
 struct Conv3dOptions {
     Size3 stride = 1;
     ConvPadding padding = 0;  ///< on all sides of x
@@ -111,5 +114,7 @@ class DECLIVITY_API Fold : public Layer {
     Size2 output_size_;
     UnfoldParameters windows_;
 };
+
+/// @}
 
 }  // namespace declivity::nn

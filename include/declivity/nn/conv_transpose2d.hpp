@@ -6,6 +6,9 @@
 
 namespace declivity::nn {
 
+/// @addtogroup nn_conv
+/// @{
+
 struct ConvTranspose2dOptions {
     Size2 stride = 1;          ///< step in the output between neighbouring elements of x
     Size2 padding = 0;         ///< rows and columns cropped on both sides of the output
@@ -39,5 +42,7 @@ class DECLIVITY_API ConvTranspose2d : public Layer {
     ConvTranspose2dParameters conv_;
     Parameter weight_, bias_;
 };
+
+/// @}
 
 }  // namespace declivity::nn

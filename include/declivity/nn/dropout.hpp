@@ -8,6 +8,9 @@
 
 namespace declivity::nn {
 
+/// @addtogroup nn_dropout
+/// @{
+
 /// Base of dropout layers: applies a function that drops elements with probability p in training mode, the identity in
 /// evaluation mode.
 class DECLIVITY_API DropoutBase : public Layer {
@@ -75,5 +78,7 @@ class DECLIVITY_API FeatureAlphaDropout : public DropoutBase {
     [[nodiscard]] std::string type_name() const override { return "FeatureAlphaDropout"; }
     [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(FeatureAlphaDropout); }
 };
+
+/// @}
 
 }  // namespace declivity::nn

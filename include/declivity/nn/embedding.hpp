@@ -6,6 +6,9 @@
 
 namespace declivity::nn {
 
+/// @addtogroup nn_embedding
+/// @{
+
 struct EmbeddingOptions {
     /// Index whose row is initialised to zeros and gets no gradient; negative indices count from the end.
     std::optional<std::int64_t> padding_idx = std::nullopt;
@@ -82,5 +85,7 @@ class DECLIVITY_API EmbeddingBag : public Callable<Tensor(Tensor, Tensor, Tensor
     bool scale_grad_by_freq_;
     Parameter weight_;
 };
+
+/// @}
 
 }  // namespace declivity::nn

@@ -10,6 +10,9 @@
 
 namespace declivity::nn {
 
+/// @addtogroup nn_activation
+/// @{
+
 /// Wraps a function of one tensor as a layer: nn::Lambda([](Tensor x) { return x * 2.0; }).
 class DECLIVITY_API Lambda : public Layer {
   public:
@@ -76,5 +79,7 @@ struct Flatten : Lambda {
         : Lambda([start_dim](const Tensor& x) { return flatten(x, start_dim); }, "Flatten") {}
     const std::type_info& capture_safe() const override { return typeid(Flatten); }
 };
+
+/// @}
 
 }  // namespace declivity::nn

@@ -9,6 +9,9 @@
 
 namespace declivity::nn {
 
+/// @addtogroup nn_module
+/// @{
+
 /// fan_in and fan_out of a weight (out, in, window...).
 struct Fan {
     std::int64_t in = 0, out = 0;
@@ -18,8 +21,10 @@ DECLIVITY_API Fan fan_of(const Shape& weight);
 
 // Each function fills the tensor in place and returns it.
 
+/// Uniform in [low, high).
 DECLIVITY_API Tensor uniform_(Tensor tensor, double low = 0, double high = 1,
                               const std::optional<Generator>& generator = std::nullopt);
+/// Normal distribution of this mean and standard deviation.
 DECLIVITY_API Tensor normal_(Tensor tensor, double mean = 0, double std = 1,
                              const std::optional<Generator>& generator = std::nullopt);
 /// Truncated normal distribution: values are redrawn until they are within [mean - cut * std, mean + cut * std], on the
@@ -39,5 +44,7 @@ DECLIVITY_API Tensor xavier_uniform_(Tensor weight, double gain = 1,
 /// Normal with standard deviation gain sqrt(2 / (fan_in + fan_out)).
 DECLIVITY_API Tensor xavier_normal_(Tensor weight, double gain = 1,
                                     const std::optional<Generator>& generator = std::nullopt);
+
+/// @}
 
 }  // namespace declivity::nn

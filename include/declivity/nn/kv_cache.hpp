@@ -11,6 +11,9 @@
 
 namespace declivity::nn {
 
+/// @addtogroup nn_attention
+/// @{
+
 struct KeyValueCacheOptions {
     DType dtype = DType::f32;  ///< type of the cache; f16 and bf16 are allowed with f32 models
     std::optional<std::int64_t> page_size = std::nullopt;  ///< tokens per page of a paged cache; contiguous if none
@@ -86,5 +89,7 @@ class DECLIVITY_API KeyValueCache {
     [[nodiscard]] State& state(const char* function) const;
     std::shared_ptr<State> state_;
 };
+
+/// @}
 
 }  // namespace declivity::nn

@@ -7,6 +7,9 @@
 
 namespace declivity::nn {
 
+/// @addtogroup nn_norm
+/// @{
+
 struct LayerNormOptions {
     double eps = 1e-5;
     bool elementwise_affine = true;               ///< learnable weight (initially 1) and bias (initially 0)
@@ -60,5 +63,7 @@ class DECLIVITY_API RMSNorm : public Layer {
     std::optional<double> eps_;
     Parameter weight_;
 };
+
+/// @}
 
 }  // namespace declivity::nn

@@ -5,6 +5,9 @@
 
 namespace declivity::nn {
 
+/// @addtogroup nn_linear
+/// @{
+
 class Lora;
 struct LoraOptions;
 
@@ -47,5 +50,7 @@ class DECLIVITY_API Linear : public Layer {
     Parameter weight_, bias_;
     Lora* lora_ = nullptr;  // a child
 };
+
+/// @}
 
 }  // namespace declivity::nn

@@ -11,6 +11,9 @@
 
 namespace declivity::nn {
 
+/// @addtogroup nn_linear
+/// @{
+
 struct LoraOptions {
     std::int64_t r = 8;       ///< rank
     double lora_alpha = 8;    ///< scales the adapter's result by lora_alpha / r
@@ -63,16 +66,16 @@ class DECLIVITY_API Lora : public Layer {
 /// @throws ValueError if one of target_modules matches no layer, or a layer has an adapter already; OutOfMemory. A call
 /// that throws leaves the model unchanged
 DECLIVITY_API std::vector<std::string> add_lora(Module& model, const LoraOptions& options = {});
+struct AdaptedLinear;
 /// The layers to which add_lora() would add adapters, with their names, in order. Changes nothing.
 /// @throws ValueError as add_lora()
-struct AdaptedLinear;
 DECLIVITY_API std::vector<AdaptedLinear> lora_targets(const Module& model, const LoraOptions& options = {});
 /// The trainable parameters of the adapters, in order.
 DECLIVITY_API std::vector<Tensor> lora_parameters(const Module& model);
-/// Linear::merge_lora() and unmerge_lora() of all layers with adapters, one at a time, without a second copy of the
-/// model.
+/// Linear::merge_lora() of all layers with adapters, one at a time, without a second copy of the model.
 /// @throws OutOfMemory; the model is then partly merged and computes the same, and another call finishes the rest
 DECLIVITY_API void merge_lora(Module& model);
+/// Linear::unmerge_lora() of all layers with adapters; see merge_lora().
 DECLIVITY_API void unmerge_lora(Module& model);
 
 /// A linear layer with an adapter, and its name.
@@ -82,5 +85,7 @@ struct AdaptedLinear {
 };
 /// All layers with adapters, in registration order. See io/lora.hpp for adapter files.
 DECLIVITY_API std::vector<AdaptedLinear> adapted_layers(const Module& model);
+
+/// @}
 
 }  // namespace declivity::nn

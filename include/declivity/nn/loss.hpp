@@ -5,6 +5,9 @@
 
 namespace declivity::nn {
 
+/// @addtogroup nn_loss
+/// @{
+
 /// declivity::cross_entropy with the given options: nn::CrossEntropyLoss loss({.label_smoothing = 0.1}), and optional
 /// class weights.
 class CrossEntropyLoss {
@@ -186,5 +189,7 @@ struct CTCLoss {
         return ctc_loss(log_probs, targets, input_lengths, target_lengths, options);
     }
 };
+
+/// @}
 
 }  // namespace declivity::nn

@@ -6,6 +6,9 @@
 
 namespace declivity::nn {
 
+/// @addtogroup nn_recurrent
+/// @{
+
 struct LSTMCellOptions {
     bool bias = true;
     DType dtype = DType::f32;                     ///< of the parameters
@@ -33,5 +36,7 @@ class DECLIVITY_API LSTMCell : public Callable<LstmState(Tensor, LstmState)> {
     std::int64_t hidden_size_;
     Parameter weight_ih_, weight_hh_, bias_ih_, bias_hh_;
 };
+
+/// @}
 
 }  // namespace declivity::nn

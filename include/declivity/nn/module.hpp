@@ -26,6 +26,9 @@ struct ModuleState;
 
 }  // namespace detail
 
+/// @addtogroup nn_module
+/// @{
+
 /// Base class of all layers and networks: holds parameters, buffers and children. Modules that can be called derive
 /// from Callable (callable.hpp), which declares `forward`:
 ///
@@ -191,10 +194,12 @@ class DECLIVITY_API Module {
     /// Null after the last child.
     [[nodiscard]] Module* child_at(std::size_t index) const noexcept;
     /// Adds a capture guard that also fails once the module was moved or destroyed.
-    void guard(std::function<bool()> holds) const;
+    void guard(std::function<bool()> is_unchanged) const;
 
     std::unique_ptr<detail::ModuleState> state_;  // null in a moved-from module
     Module* parent_ = nullptr;                    // a moved-from child remains a child
 };
+
+/// @}
 
 }  // namespace declivity::nn

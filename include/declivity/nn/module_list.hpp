@@ -60,6 +60,9 @@ class ModuleReferences {
 
 }  // namespace detail
 
+/// @addtogroup nn_module
+/// @{
+
 /// List of child modules "0", "1", ... of a common class:
 ///
 ///     struct Net : nn::Layer {
@@ -152,8 +155,8 @@ class DECLIVITY_API ModuleDict : public Module {
     }
     [[nodiscard]] bool contains(std::string_view key) const {
         guard_children();
-        for (const std::string& one : keys_)
-            if (one == key) return true;
+        for (const std::string& present : keys_)
+            if (present == key) return true;
         return false;
     }
     [[nodiscard]] const std::vector<std::string>& keys() const {
@@ -190,5 +193,7 @@ class DECLIVITY_API ModuleDict : public Module {
     std::vector<std::string> keys_;
     detail::ModuleReferences<M> modules_;
 };
+
+/// @}
 
 }  // namespace declivity::nn

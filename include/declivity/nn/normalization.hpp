@@ -7,6 +7,9 @@
 
 namespace declivity::nn {
 
+/// @addtogroup nn_norm
+/// @{
+
 struct GroupNormOptions {
     double eps = 1e-5;
     bool affine = true;                           ///< learnable weight (initially 1) and bias (initially 0) per channel
@@ -53,7 +56,7 @@ class DECLIVITY_API InstanceNorm : public Layer {
   protected:
     Tensor forward(Tensor x) override;
     /// Implementation for samples with `axes` axes, with or without the batch axis. @throws ShapeError for other shapes
-    Tensor forward_of(const char* layer, const char* wants, int axes, Tensor x);
+    Tensor forward_of(const char* layer, const char* expected, int axes, Tensor x);
 
   private:
     double eps_, momentum_;
@@ -109,5 +112,7 @@ class DECLIVITY_API LocalResponseNorm : public Layer {
     std::int64_t size_;
     double alpha_, beta_, k_;
 };
+
+/// @}
 
 }  // namespace declivity::nn

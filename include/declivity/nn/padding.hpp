@@ -8,6 +8,9 @@
 
 namespace declivity::nn {
 
+/// @addtogroup nn_padding
+/// @{
+
 /// declivity::pad of the last N axes of (..., N spatial axes): one size for all sides, or {left, right, top, bottom,
 /// front, back}.
 template <int N, PadMode mode>
@@ -58,5 +61,7 @@ using CircularPad3d = Pad<3, PadMode::circular>;
 using ConstantPad1d = ConstantPad<1>;
 using ConstantPad2d = ConstantPad<2>;
 using ConstantPad3d = ConstantPad<3>;
+
+/// @}
 
 }  // namespace declivity::nn

@@ -15,6 +15,9 @@ struct ParameterSlot;
 }
 }  // namespace nn
 
+/// @addtogroup nn_module
+/// @{
+
 /// A trainable tensor as a member of a module, created by Module::parameter(). It converts to the tensor or, if the
 /// parameter is parametrized (nn/parametrize.hpp), to the parametrized value. In this namespace, so that tensor
 /// operators are found by argument-dependent lookup.
@@ -24,7 +27,7 @@ class DECLIVITY_API Parameter {
     Parameter() = default;
     /// Recomputed in each call if parametrized. Undefined if there is no tensor.
     [[nodiscard]] Tensor value() const;
-    operator Tensor() const { return value(); }          // NOLINT: that is its purpose
+    operator Tensor() const { return value(); }          // NOLINT: implicit by design
     operator TensorOrScalar() const { return value(); }  // NOLINT
     [[nodiscard]] bool defined() const noexcept { return slot_ != nullptr; }
     /// Properties of value().
@@ -35,6 +38,8 @@ class DECLIVITY_API Parameter {
     explicit Parameter(std::shared_ptr<nn::detail::ParameterSlot> slot) : slot_(std::move(slot)) {}
     std::shared_ptr<nn::detail::ParameterSlot> slot_;
 };
+
+/// @}
 
 namespace nn {
 using declivity::Parameter;

@@ -39,6 +39,9 @@ void set_forward(ParametrizationCalls& calls, Callable<Tensor(Args...)>& of) {
 
 }  // namespace detail
 
+/// @addtogroup nn_module
+/// @{
+
 /// Parametrizes a parameter: from now on the module uses `parametrization(original)` in its place:
 ///
 ///     struct Symmetric : nn::Layer {
@@ -134,5 +137,7 @@ class DECLIVITY_API WeightNorm : public Callable<Tensor(Tensor, Tensor)> {
 /// Registers weight normalisation for a parameter of a module.
 DECLIVITY_API WeightNorm& weight_norm(Module& module, std::string_view name = "weight",
                                       std::optional<std::int64_t> dim = 0);
+
+/// @}
 
 }  // namespace declivity::nn

@@ -8,6 +8,9 @@
 
 namespace declivity::nn {
 
+/// @addtogroup nn_pool
+/// @{
+
 template <int N>
 struct MaxPoolOptions {
     SpatialSize<N> stride = 0;    ///< 0: the kernel size
@@ -99,5 +102,7 @@ using AvgPool3dOptions = AvgPoolOptions<3>;
 using AdaptiveAvgPool1d = AdaptiveAvgPool<1>;
 using AdaptiveAvgPool2d = AdaptiveAvgPool<2>;
 using AdaptiveAvgPool3d = AdaptiveAvgPool<3>;
+
+/// @}
 
 }  // namespace declivity::nn

@@ -5,6 +5,9 @@
 
 namespace declivity::nn {
 
+/// @addtogroup nn_pool
+/// @{
+
 template <int N>
 class DECLIVITY_API AdaptiveMaxPool : public Layer {
   public:
@@ -112,5 +115,7 @@ using LPPool2d = LPPool<2>;
 using LPPool3d = LPPool<3>;
 using FractionalMaxPool2d = FractionalMaxPool<2>;
 using FractionalMaxPool3d = FractionalMaxPool<3>;
+
+/// @}
 
 }  // namespace declivity::nn

@@ -58,6 +58,9 @@ extern template class DECLIVITY_API RecurrentNetwork<LstmSequence, LstmState>;
 
 }  // namespace detail
 
+/// @addtogroup nn_recurrent
+/// @{
+
 struct RNNOptions {
     std::int64_t num_layers = 1;  ///< stacked layers
     RnnNonlinearity nonlinearity = RnnNonlinearity::tanh;
@@ -198,5 +201,7 @@ class DECLIVITY_API GRUCell : public Callable<Tensor(Tensor, Tensor)> {
     bool reset_after_;
     detail::RecurrentWeights weights_;
 };
+
+/// @}
 
 }  // namespace declivity::nn

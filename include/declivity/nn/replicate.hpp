@@ -11,6 +11,9 @@
 
 namespace declivity::nn {
 
+/// @addtogroup nn_module
+/// @{
+
 /// Copies the parameters and buffers of `model` to `replica` on a device: values, types, and requires_grad; and the
 /// mode, train() or eval(), of each module. Tied tensors stay tied.
 /// @throws ValueError or ShapeError, naming a parameter, buffer or module that exists in only one of them, or that
@@ -41,5 +44,7 @@ auto replicate(Build build, const Module& model, const std::vector<Device>& devi
     }
     return replicas;
 }
+
+/// @}
 
 }  // namespace declivity::nn

@@ -5,6 +5,9 @@
 
 namespace declivity::nn {
 
+/// @addtogroup nn_module
+/// @{
+
 /// Applies layers in sequence: nn::Sequential(nn::Conv2d(1, 8, 3), nn::ReLU(), nn::Flatten()). The layers are called
 /// "0", "1", ... Without layers it is the identity.
 class DECLIVITY_API Sequential : public Layer {
@@ -56,5 +59,7 @@ class DECLIVITY_API Sequential : public Layer {
   private:
     detail::ModuleReferences<Layer> layers_;
 };
+
+/// @}
 
 }  // namespace declivity::nn

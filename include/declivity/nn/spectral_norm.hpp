@@ -9,6 +9,9 @@
 
 namespace declivity::nn {
 
+/// @addtogroup nn_norm
+/// @{
+
 struct SpectralNormOptions {
     std::int64_t n_power_iterations = 1;  ///< per use of the weight in training mode
     double eps = 1e-12;                   ///< minimum norm of the vectors
@@ -42,5 +45,7 @@ class DECLIVITY_API SpectralNorm : public Layer {
 /// Registers spectral normalisation for a parameter of a module.
 DECLIVITY_API SpectralNorm& spectral_norm(Module& module, std::string_view name = "weight",
                                           SpectralNormOptions options = {});
+
+/// @}
 
 }  // namespace declivity::nn

@@ -17,6 +17,9 @@
 
 namespace declivity::nn {
 
+/// @addtogroup nn_attention
+/// @{
+
 struct TransformerLayerOptions {
     std::int64_t dim_feedforward = 2048;
     double dropout = 0.1;
@@ -69,7 +72,7 @@ class DECLIVITY_API TransformerDecoderLayer : public Callable<Tensor(Tensor, Ten
     Tensor forward(Tensor tgt, Tensor memory, AttentionMasks masks, AttentionMasks memory_masks) override;
 
   private:
-    [[nodiscard]] Tensor attended(const Tensor& tgt, const AttentionMasks& masks);
+    [[nodiscard]] Tensor self_attend(const Tensor& tgt, const AttentionMasks& masks);
 
     MultiheadAttention& self_attn_;
     MultiheadAttention& multihead_attn_;
@@ -122,5 +125,7 @@ class DECLIVITY_API TransformerDecoder : public Callable<Tensor(Tensor, Tensor, 
     ModuleList<TransformerDecoderLayer>& layers_;
     LayerNorm* norm_ = nullptr;
 };
+
+/// @}
 
 }  // namespace declivity::nn

@@ -9,6 +9,9 @@
 
 namespace declivity::nn {
 
+/// @addtogroup nn_pool
+/// @{
+
 /// See declivity::interpolate for the options.
 class DECLIVITY_API Upsample : public Layer {
   public:
@@ -44,5 +47,7 @@ class DECLIVITY_API UpsamplingBilinear2d : public Upsample {
     [[nodiscard]] std::string type_name() const override { return "UpsamplingBilinear2d"; }
     [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(UpsamplingBilinear2d); }
 };
+
+/// @}
 
 }  // namespace declivity::nn

@@ -6,7 +6,12 @@
 
 namespace declivity::ops {
 
+/// @addtogroup ops
+/// @{
+
 /// out[i] = start + i * step, a dense vector of any type but bool.
 DECLIVITY_API void arange(const View& out, Scalar start, Scalar step);
+
+/// @}
 
 }  // namespace declivity::ops

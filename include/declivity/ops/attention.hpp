@@ -9,6 +9,9 @@
 
 namespace declivity::ops {
 
+/// @addtogroup ops
+/// @{
+
 /// Inputs of attention(): q (B, G H, Lq, D), k (B, H, Lk, D), v (B, H, Lk, E), with G query heads for each key head
 /// (grouped-query attention). f32, f64, f16 or bf16; the last axis is contiguous, the other strides are arbitrary.
 struct AttentionOperands {
@@ -77,5 +80,7 @@ DECLIVITY_API void attention_append(const View& k, const View& v, const CachedAt
 
 using AttentionNumbers [[deprecated("ops::AttentionAttributes")]] = AttentionAttributes;
 using CachedAttentionNumbers [[deprecated("ops::CachedAttentionAttributes")]] = CachedAttentionAttributes;
+
+/// @}
 
 }  // namespace declivity::ops

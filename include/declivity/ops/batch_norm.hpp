@@ -9,6 +9,9 @@
 
 namespace declivity::ops {
 
+/// @addtogroup ops
+/// @{
+
 /// Running statistics, updated in place: running = (1 - momentum) * running + momentum * batch, where the variance of
 /// the batch has Bessel's correction. Each may be none.
 struct BatchNormRunning {
@@ -59,14 +62,16 @@ struct BatchNormResults {
 DECLIVITY_API BatchNormResults batch_norm_training(const View& x, const View& weight, const View& bias, double eps,
                                                    const BatchNormRunning& running);
 
-/// Gradients of batch_norm: weight_gradient = sum of g (x - mean) scale, bias_gradient = sum of g. With `of_batch`,
+/// Gradients of batch_norm: weight_gradient = sum of g (x - mean) scale, bias_gradient = sum of g. In `training`,
 /// mean and scale were computed from x, and x_gradient includes their gradients. `weight` and `x_gradient` may be none.
 DECLIVITY_API void batch_norm_backward(const View& x, const View& mean, const View& scale, const View& weight,
-                                       bool of_batch, const View& result_gradient, const View& x_gradient,
+                                       bool training, const View& result_gradient, const View& x_gradient,
                                        const View& weight_gradient, const View& bias_gradient);
 
 // ---- deprecated names of version 0.1
 
 using BatchNormTrained [[deprecated("ops::BatchNormResults")]] = BatchNormResults;
+
+/// @}
 
 }  // namespace declivity::ops

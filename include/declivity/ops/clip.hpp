@@ -5,6 +5,9 @@
 
 namespace declivity::ops {
 
+/// @addtogroup ops
+/// @{
+
 /// Scales all tensors by min(1, max_norm / (norm + 1e-6)), where norm is the 2-norm of all elements together (Pascanu
 /// et al. 2013). A NaN norm makes all elements NaN; an infinite norm scales by 0, so that infinite elements become NaN.
 /// Does not synchronise.
@@ -27,5 +30,7 @@ DECLIVITY_API View clip_norm(const MultiTensor& tensors, double max_norm);
 /// Clamps each element to [-limit, limit]; NaN stays NaN.
 /// @param tensors one role of f32 or f64; @param limit at least 0
 DECLIVITY_API void clip_value(const MultiTensor& tensors, double limit);
+
+/// @}
 
 }  // namespace declivity::ops

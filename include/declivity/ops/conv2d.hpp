@@ -19,6 +19,9 @@
 
 namespace declivity::ops {
 
+/// @addtogroup ops
+/// @{
+
 /// Hyperparameters of a 2-D convolution. Pairs are vertical, horizontal.
 struct Conv2dParameters {
     Size2 stride = 1;         ///< distance between adjacent windows, at least 1
@@ -70,5 +73,7 @@ DECLIVITY_API Conv2dGradients conv2d_weight_gradients(const View& x, const View&
 
 /// Gradient of the bias: sum of the gradient of the output over N, P and Q. Overwrites `bias_gradient` (O).
 DECLIVITY_API void conv2d_backward_bias(const View& out_gradient, const View& bias_gradient);
+
+/// @}
 
 }  // namespace declivity::ops

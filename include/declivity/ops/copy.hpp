@@ -8,6 +8,9 @@
 
 namespace declivity::ops {
 
+/// @addtogroup ops
+/// @{
+
 /// Copies elements between views of any strides, which may overlap.
 /// @throws ShapeError, TypeError, DeviceError unless both are of one shape, type and device
 DECLIVITY_API void copy(const View& from, const View& to);
@@ -16,5 +19,7 @@ DECLIVITY_API View dense_copy_if_needed(const View& view);
 /// Sets every element of a view of any strides to a number.
 /// @throws ValueError naming `function` when an integer type cannot represent it
 DECLIVITY_API void fill(const View& view, Scalar value, std::string_view function = "fill");
+
+/// @}
 
 }  // namespace declivity::ops

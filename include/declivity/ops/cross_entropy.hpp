@@ -8,6 +8,9 @@
 
 namespace declivity::ops {
 
+/// @addtogroup ops
+/// @{
+
 /// Reduction over rows.
 enum class LossReduction : std::int32_t {
     none,  ///< one loss per row
@@ -36,5 +39,7 @@ DECLIVITY_API CrossEntropyResults cross_entropy(const View& logits, const View& 
 /// @param divisor may be none without reduction
 DECLIVITY_API LazyArray cross_entropy_backward(const View& logits, const View& labels, const CrossEntropy& options,
                                                const View& statistics, const View& divisor, const View& gradient);
+
+/// @}
 
 }  // namespace declivity::ops

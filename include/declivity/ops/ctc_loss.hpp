@@ -8,6 +8,9 @@
 
 namespace declivity::ops {
 
+/// @addtogroup ops
+/// @{
+
 /// Inputs of ctc_loss(): dense, on one device.
 struct CtcOperands {
     View log_probs;                      ///< (T, N, C), f32 or f64
@@ -27,5 +30,7 @@ DECLIVITY_API CtcResults ctc_loss(const CtcOperands& operands);
 /// Gradient of log_probs from that of the losses.
 DECLIVITY_API LazyArray ctc_loss_backward(const CtcOperands& operands, const View& alphas, const View& losses,
                                           const View& gradient);
+
+/// @}
 
 }  // namespace declivity::ops

@@ -13,6 +13,9 @@
 
 namespace declivity {
 
+/// @addtogroup ops
+/// @{
+
 /// Element type of a tensor. `boolean` takes one byte, 0 or 1. f16 (IEEE 754 binary16) and bf16 (the upper 16 bits of
 /// an f32) are storage types: arithmetic, reductions included, is in f32, and results are rounded to nearest.
 enum class DType : std::uint8_t { f32, f64, f16, bf16, i8, u8, i16, u16, i32, u32, i64, u64, boolean };
@@ -35,6 +38,7 @@ struct DTypeInfo {
     DType compute;             ///< type of the arithmetic: f32 for f16 and bf16, otherwise the type itself
     DType sum;                 ///< type of sums: i64 for bool and all integers except u64
 };
+/// Properties of a type.
 DECLIVITY_API const DTypeInfo& dtype_info(DType type) noexcept;
 
 /// Bytes of one element.
@@ -75,5 +79,7 @@ consteval DType dtype_of() {
     else if constexpr (std::is_integral_v<U> && sizeof(U) == 8) return std::is_signed_v<U> ? DType::i64 : DType::u64;
     else static_assert(sizeof(U) == 0, "declivity has no DType for this C++ type");
 }
+
+/// @}
 
 }  // namespace declivity

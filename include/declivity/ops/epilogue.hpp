@@ -8,6 +8,9 @@
 
 namespace declivity::ops {
 
+/// @addtogroup ops
+/// @{
+
 struct ExpressionNode;
 
 /// Elementwise functions that are applied to each element of an operation's result before it is stored. Opaque: the
@@ -27,5 +30,7 @@ class Epilogue {
 
 /// Applies an epilogue to a stored result, for kernels that cannot fuse it.
 DECLIVITY_API void apply_epilogue(const Epilogue& epilogue, const View& out);
+
+/// @}
 
 }  // namespace declivity::ops

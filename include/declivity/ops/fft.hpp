@@ -6,6 +6,9 @@
 
 namespace declivity::ops {
 
+/// @addtogroup ops
+/// @{
+
 /// X[k] = scale * sum over j < n of exp(-2 pi i j k / n) x[j] along an axis of n > 0 numbers, with the opposite sign of
 /// the exponent if `conjugate`. Lengths whose prime factors are 2, 3, 5 and 7 use Stockham's algorithm (Cochran et al.
 /// 1967), others chirp convolutions (Bluestein 1970). Deferred operation.
@@ -22,5 +25,7 @@ DECLIVITY_API LazyArray fft_real(std::string_view function, const View& x, doubl
 /// numbers. The imaginary parts of the first and the last one count as 0.
 /// @param x (..., n / 2 + 1, 2); the result is (..., n), n > 0 even
 DECLIVITY_API LazyArray fft_real_inverse(std::string_view function, const View& x, double scale);
+
+/// @}
 
 }  // namespace declivity::ops

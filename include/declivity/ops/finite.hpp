@@ -6,6 +6,9 @@
 
 namespace declivity::ops {
 
+/// @addtogroup ops
+/// @{
+
 // A guard is two i32 on the device: {step at which a loss or a gradient was not finite, or 0; steps checked so far}.
 // While the first is not 0, optimizers write nothing, so that the parameters stay those of the last good step. It is
 // kSkippedStep while a step is skipped because its loss has weight 0. The host reads it only occasionally.
@@ -36,5 +39,7 @@ DECLIVITY_API void save_unless_noted(const MultiTensor& tensors, const View& gua
 /// steps[tensors[i]] += 1 for each i, unless the guard is set: the number of optimizer steps of each tensor.
 /// @param steps dense, f32 or f64; @param tensors dense i64, distinct indices of `steps` (MultiTensor::numbers)
 DECLIVITY_API void count_step(const View& steps, const View& tensors, const View& guard);
+
+/// @}
 
 }  // namespace declivity::ops

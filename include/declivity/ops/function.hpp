@@ -6,6 +6,9 @@
 
 namespace declivity::ops {
 
+/// @addtogroup ops
+/// @{
+
 /// One enumerator for each row of elementwise_table.def, which defines what it computes.
 enum class Function : std::uint8_t {
 #define DECLIVITY_FUNCTION(name, ...) name,
@@ -17,5 +20,7 @@ inline constexpr std::size_t kFunctionCount = 0
 #include <declivity/ops/elementwise_table.def>
 #undef DECLIVITY_FUNCTION
     ;
+
+/// @}
 
 }  // namespace declivity::ops

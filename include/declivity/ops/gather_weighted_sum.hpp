@@ -6,6 +6,9 @@
 
 namespace declivity::ops {
 
+/// @addtogroup ops
+/// @{
+
 /// out[i] = sum over k of weights[i][k] rows[indices[i][k]]; indices outside of [0, V) are ignored.
 /// @param rows (V, D)
 /// @param indices (N, K), i64
@@ -27,5 +30,7 @@ DECLIVITY_API LazyArray gather_weighted_sum_backward_weights(const View& rows, c
     const View& rows, const View& indices, const View& out_gradient) {
     return gather_weighted_sum_backward_weights(rows, indices, out_gradient);
 }
+
+/// @}
 
 }  // namespace declivity::ops

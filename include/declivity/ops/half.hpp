@@ -35,6 +35,9 @@ constexpr std::uint16_t narrowed(double value) noexcept {
 
 }  // namespace detail
 
+/// @addtogroup ops
+/// @{
+
 /// IEEE 754 binary16: 11 bits of precision, magnitudes from 2^-24 to 65504. A storage type; arithmetic is done in
 /// float.
 struct float16 {  // NOLINT(readability-identifier-naming): named as the types that C++23 has
@@ -72,5 +75,7 @@ struct bfloat16 {  // NOLINT(readability-identifier-naming)
 
 static_assert(sizeof(float16) == 2 && std::is_trivially_copyable_v<float16>);
 static_assert(sizeof(bfloat16) == 2 && std::is_trivially_copyable_v<bfloat16>);
+
+/// @}
 
 }  // namespace declivity

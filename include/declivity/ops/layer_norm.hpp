@@ -14,6 +14,9 @@
 
 namespace declivity::ops {
 
+/// @addtogroup ops
+/// @{
+
 enum class RowNorm : bool {
     layer,  ///< (x - mean) / sqrt(variance + eps)
     rms,    ///< x / sqrt(mean of squares + eps)
@@ -40,5 +43,7 @@ struct LayerNormGradients {
 /// Gradients of weight and bias; their sums over rows are batched (deferred_batched).
 DECLIVITY_API LayerNormGradients layer_norm_weight_gradients(const View& x, std::int64_t n, const View& mean,
                                                              const View& rstd, const View& out_gradient);
+
+/// @}
 
 }  // namespace declivity::ops

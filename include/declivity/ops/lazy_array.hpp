@@ -14,6 +14,9 @@
 
 namespace declivity::ops {
 
+/// @addtogroup ops
+/// @{
+
 struct LazyArrayState;
 
 /// A shared handle. Thread-safe.
@@ -52,5 +55,7 @@ using Value [[deprecated("ops::LazyArray")]] = LazyArray;
                                                        const View& destination) {
     evaluate_into(function, std::move(value), destination);
 }
+
+/// @}
 
 }  // namespace declivity::ops

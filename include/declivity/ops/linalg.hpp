@@ -9,13 +9,17 @@
 
 namespace declivity::ops {
 
-/// Cholesky factorisation. Matrices are f32 or f64, dense, (batch, rows, columns).
+/// @addtogroup ops
+/// @{
 
+// Matrices are f32 or f64, dense, (batch, rows, columns).
+
+/// Results of cholesky().
 struct CholeskyResults {
     LazyArray factor;  ///< (batch, n, n), lower
     LazyArray info;    ///< (batch), i32: 0, or the 1-based order of the first leading minor that is not positive
 };
-/// Reads the lower triangle of a (batch, n, n).
+/// Cholesky factorisation L L^T = A of a (batch, n, n), of which the lower triangle is read.
 DECLIVITY_API CholeskyResults cholesky(const View& a);
 
 struct TriangularSolve {
@@ -32,6 +36,7 @@ struct LuResults {
     LazyArray permutation;  ///< (batch, m), i32: the row of a that is row i of L U
     LazyArray info;         ///< (batch), i32: 0, or the 1-based index of the first pivot that is 0
 };
+/// LU factorisation with partial pivoting of a (batch, m, n).
 DECLIVITY_API LuResults lu_factor(const View& a);
 /// Row permutation (batch, m) of pivots (batch, k), i32, k <= m.
 DECLIVITY_API LazyArray lu_permutation(const View& pivots, std::int64_t m);
@@ -40,6 +45,7 @@ struct QrResults {
     LazyArray work;  ///< (batch, m, n): R, and below its diagonal Householder vectors
     LazyArray taus;  ///< (batch, min(m, n))
 };
+/// QR factorisation of a (batch, m, n) by Householder reflections.
 DECLIVITY_API QrResults qr_factor(const View& a);
 /// The first `columns` (min(m, n) to m) columns of Q: (batch, m, columns).
 DECLIVITY_API LazyArray qr_form(const View& work, const View& taus, std::int64_t columns);
@@ -56,7 +62,7 @@ struct SvdResults {
     LazyArray left;    ///< (batch, n, m), one per row, 0 for a singular value of 0; none if only values are requested
     LazyArray right;   ///< (batch, n, n), one per row
 };
-/// Singular value decomposition.
+/// Singular value decomposition A = U diag(S) V^T by Jacobi rotations; without `vectors` only S.
 /// @param columns (batch, n, m), n <= m: the columns of the matrices, stored as rows
 DECLIVITY_API SvdResults svd(const View& columns, bool vectors);
 
@@ -69,10 +75,10 @@ DECLIVITY_API LazyArray integer_matmul(const View& a, const View& b);
     return integer_matmul(a, b);
 }
 
-// ---- deprecated names of version 0.1
-
 [[deprecated("ops::lu_permutation")]] inline LazyArray lu_rows(const View& pivots, std::int64_t m) {
     return lu_permutation(pivots, m);
 }
+
+/// @}
 
 }  // namespace declivity::ops

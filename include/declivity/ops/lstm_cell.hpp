@@ -6,6 +6,9 @@
 
 namespace declivity::ops {
 
+/// @addtogroup ops
+/// @{
+
 struct LstmCellResults {
     LazyArray hidden, cell;  ///< (N, H)
 };
@@ -22,5 +25,7 @@ struct LstmCellGradients {
 /// Gradients from those of both results.
 DECLIVITY_API LstmCellGradients lstm_cell_backward(const View& a, const View& b, const View& c,
                                                    const View& hidden_gradient, const View& cell_gradient);
+
+/// @}
 
 }  // namespace declivity::ops

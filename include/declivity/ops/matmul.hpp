@@ -9,20 +9,18 @@
 
 namespace declivity::ops {
 
+/// @addtogroup ops
+/// @{
+
 /// out[b] = a[b] x b[b] for matrices a (batch, M, K), b (batch, K, N), out (batch, M, N, dense), all f32, f64, f16 or
 /// bf16. a and b may have any strides: a transposed operand is a permuted view, and a broadcast one has stride 0.
 ///
-/// Strategies for devices of style simd: "blocked" (register tiles over blocks that a work-group packs for itself),
-/// "split" (split-K: the same over parts of long sums, which are then reduced), "packed" (register tiles over operands
-/// that are packed as a whole first), "stream" (up to 4 rows) and "dot" (in place, operands contiguous along K). For
-/// style simt: "tiled" (tiles in local memory) and "gemv" (a matrix and up to 4 vectors). For both: "clblast" (the
-/// CLBlast library) and "register_tiled" (register tiles in place; always applicable). "dot" and "clblast" do not
-/// support f16 and bf16, whose products are accumulated in f32. DECLIVITY_MATMUL forces a strategy wherever it is
-/// applicable.
+/// The strategies are listed in docs/internals/performance.md, with when each is used; DECLIVITY_MATMUL forces one
+/// wherever it is applicable. Products of f16 and bf16 are accumulated in f32.
 ///
-/// Epilogues of the form activation(alpha * result + bias + beta * residual) are fused by "blocked", "dot", "tiled",
-/// "gemv", "stream" and "packed": bias is per column, residual has the result's shape, activation is any elementwise
-/// function of one input, and each may be absent. All others run after the product.
+/// Most strategies fuse epilogues of the form activation(alpha * result + bias + beta * residual): bias is per column,
+/// residual has the result's shape, activation is any elementwise function of one input, and each may be absent. All
+/// others run after the product.
 /// @param right constant if b does not change between calls: "packed" then caches packed weights, and is applicable
 /// from a few rows of a on
 /// @throws ShapeError, TypeError, DeviceError
@@ -34,5 +32,7 @@ DECLIVITY_API void matmul(const View& a, const View& b, const View& out, const E
 /// @param bias one number per column (N)
 DECLIVITY_API LazyArray matmul(const View& a, const View& b, const Shape& shape,
                                const std::optional<View>& bias = std::nullopt, OperandUse right = OperandUse::variable);
+
+/// @}
 
 }  // namespace declivity::ops

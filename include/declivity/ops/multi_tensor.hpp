@@ -12,6 +12,9 @@
 
 namespace declivity::ops {
 
+/// @addtogroup ops
+/// @{
+
 /// A set of tensors processed by one kernel: `roles` lists of views (parameters, gradients, ...), 8 at most; the i-th
 /// tensors of all roles have the same number of elements. All are dense and on one device; a role has one type.
 ///
@@ -68,5 +71,7 @@ class ReleaseTensors {
   private:
     MultiTensor& tensors_;
 };
+
+/// @}
 
 }  // namespace declivity::ops

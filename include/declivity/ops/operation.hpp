@@ -31,6 +31,9 @@
 
 namespace declivity::ops {
 
+/// @addtogroup ops
+/// @{
+
 /// Tells whether a launch function applied the epilogue. If not, it runs as a separate kernel.
 enum class EpilogueFused : bool { no, yes };
 
@@ -126,6 +129,7 @@ class OperationCall {
     std::size_t size_ = 0;
 };
 
+/// Overload for a launch with type-erased attributes.
 DECLIVITY_API OperationResults operation(std::string_view name, const OperationCall& call, OperationOperands operands);
 
 /// Defers a launch until one of the outputs, or memory that it writes, is needed. Launches immediately with
@@ -155,5 +159,7 @@ using LaunchTogether [[deprecated("ops::BatchedLaunch")]] = BatchedLaunch;
                                                                               OperationOperands operands) {
     return deferred_batched(name, launch, std::move(operands));
 }
+
+/// @}
 
 }  // namespace declivity::ops

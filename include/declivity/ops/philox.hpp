@@ -6,6 +6,9 @@
 
 namespace declivity {
 
+/// @addtogroup ops
+/// @{
+
 /// Philox4x32-10: four independent, uniformly distributed words for each (counter, key), with no state between calls.
 /// Source: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3" (SC 2011).
 [[nodiscard]] constexpr std::array<std::uint32_t, 4> philox4x32_10(std::array<std::uint32_t, 4> counter,
@@ -36,5 +39,7 @@ namespace declivity {
 [[nodiscard]] constexpr float unit_uniform(std::uint32_t word) noexcept {
     return static_cast<float>(word >> 8) * 0x1p-24F;
 }
+
+/// @}
 
 }  // namespace declivity

@@ -10,6 +10,9 @@
 
 namespace declivity::ops {
 
+/// @addtogroup ops
+/// @{
+
 /// Hyperparameters of 2-D pooling. Pairs are vertical, horizontal.
 struct Pool2dParameters {
     Size2 kernel_size = 2;          ///< at least 1
@@ -28,18 +31,29 @@ struct Pool2dParameters {
 /// parameters out of range
 DECLIVITY_API Shape pool2d_shape(std::string_view function, const Shape& x, const Pool2dParameters& parameters);
 
+/// Results of max_pool2d(): (N, C, P, Q).
 struct MaxPool2dResults {
     LazyArray out;      ///< largest element of each window; NaN counts as the largest, ties go to the first
     LazyArray indices;  ///< its position h * W + w, i32; not computed if unused
 };
+/// Maximum of each window of x (N, C, H, W).
 DECLIVITY_API MaxPool2dResults max_pool2d(const View& x, const Pool2dParameters& parameters);
-/// Gradient of x, whose shape is `x`: each window's gradient is added to its largest element.
+/// Gradient (N, C, H, W) of x, whose shape is `x`: each window's gradient is added to its largest element. out_gradient
+/// and indices (N, C, P, Q), from max_pool2d() with the same parameters.
+/// @throws ShapeError for other shapes; TypeError for a gradient of integers, and indices that are not i32; DeviceError
+/// for views on different devices; ValueError as pool2d_shape()
 DECLIVITY_API LazyArray max_pool2d_backward(const View& out_gradient, const View& indices, const Shape& x,
                                             const Pool2dParameters& parameters);
 
-/// Mean of each window, over the whole window or over the part inside x (count_include_pad).
+/// Mean of each window of x (N, C, H, W), over the whole window or over the part inside x (count_include_pad): (N, C,
+/// P, Q).
 DECLIVITY_API LazyArray avg_pool2d(const View& x, const Pool2dParameters& parameters);
+/// Gradient (N, C, H, W) of x, whose shape is `x`: each window's gradient (N, C, P, Q), divided by the number of
+/// elements that avg_pool2d() counts, is added to its elements inside x.
+/// @throws ShapeError for other shapes; TypeError for a gradient of integers; ValueError as pool2d_shape()
 DECLIVITY_API LazyArray avg_pool2d_backward(const View& out_gradient, const Shape& x,
                                             const Pool2dParameters& parameters);
+
+/// @}
 
 }  // namespace declivity::ops

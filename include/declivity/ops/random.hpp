@@ -11,6 +11,9 @@
 
 namespace declivity::ops {
 
+/// @addtogroup ops
+/// @{
+
 /// Position of a call in a random stream: blocks offset, offset + 1, ... relative to the base, which is stored in
 /// device memory with the seed. The offset is fixed when the call is made, so that a later launch gives the same
 /// numbers.
@@ -47,10 +50,15 @@ class DECLIVITY_API RandomStream {
     /// Reserves the part of a call for all of `part.whole` numbers; the next call begins after the whole.
     [[nodiscard]] RandomCall take(DType dtype, std::int64_t count, const RandomPart& part) const;
 
-    /// Calls `draw` with the position, for numbers generated on the host, and advances it by as many blocks as `draw`
-    /// returns. @throws ValueError, naming `function`, within a checkpointed function, which could not repeat the draw
-    void take_on_host(std::string_view function,
-                      const std::function<std::uint64_t(const RandomPosition& position)>& draw) const;
+    /// Calls `generate` with the position, for numbers generated on the host, and advances it by as many blocks as
+    /// `generate` returns. @throws ValueError, naming `function`, within a checkpointed function, which could not
+    /// repeat the draw
+    void draw_on_host(std::string_view function,
+                      const std::function<std::uint64_t(const RandomPosition& position)>& generate) const;
+    [[deprecated("RandomStream::draw_on_host")]] void take_on_host(
+        std::string_view function, const std::function<std::uint64_t(const RandomPosition& position)>& generate) const {
+        draw_on_host(function, generate);
+    }
 
     friend bool operator==(const RandomStream&, const RandomStream&) = default;
 
@@ -66,6 +74,7 @@ DECLIVITY_API RandomCall take_random(const Device& device, DType dtype, std::int
 
 /// Position of the device's default stream.
 DECLIVITY_API RandomPosition random_position(const Device& device);
+/// Sets the position of the device's default stream.
 DECLIVITY_API void set_random_position(const Device& device, const RandomPosition& position);
 /// Sets the seed of the default streams of all devices, and of those used later; their positions start at 0 again.
 DECLIVITY_API void seed_all(std::uint64_t seed);
@@ -76,5 +85,7 @@ DECLIVITY_API void random_uniform(const View& out, double low, double high, cons
 DECLIVITY_API void random_normal(const View& out, double mean, double std, const RandomCall& random);
 /// out = 1 with this probability, otherwise 0.
 DECLIVITY_API void random_bernoulli(const View& out, double probability, const RandomCall& random);
+
+/// @}
 
 }  // namespace declivity::ops

@@ -6,6 +6,9 @@
 
 namespace declivity::ops {
 
+/// @addtogroup ops
+/// @{
+
 /// Random numbers of this type that `random_gamma` and `random_poisson` reserve per element.
 inline constexpr std::int64_t kRandomGammaNumbers = 64, kRandomPoissonNumbers = 64;
 
@@ -22,5 +25,7 @@ DECLIVITY_API void random_gamma(std::string_view function, const View& concentra
 /// @throws ShapeError, TypeError, DeviceError naming `function`
 DECLIVITY_API void random_poisson(std::string_view function, const View& rate, const RandomCall& random,
                                   const View& out);
+
+/// @}
 
 }  // namespace declivity::ops

@@ -8,12 +8,16 @@
 
 namespace declivity::ops {
 
+/// @addtogroup ops
+/// @{
+
 /// Cell types. Gates in PyTorch's order: one (rnn), i f u o (lstm), r z n (gru, reset gate after the product).
 enum class RecurrentCell : std::uint8_t { rnn_tanh, rnn_relu, lstm, gru };
-/// gates_of: number of gates of a cell. workspace_size: numbers per unit and step that are saved for the gradient.
+/// Number of gates of a cell.
 constexpr std::int64_t gates_of(RecurrentCell cell) {
     return cell == RecurrentCell::lstm ? 4 : cell == RecurrentCell::gru ? 3 : 1;
 }
+/// Numbers per unit and step that are saved for the gradient.
 constexpr std::int64_t workspace_size(RecurrentCell cell) {
     return cell == RecurrentCell::lstm ? 5 : cell == RecurrentCell::gru ? 4 : 0;
 }
@@ -53,5 +57,7 @@ struct RecurrentGradients {
 DECLIVITY_API RecurrentGradients recurrent_backward(RecurrentCell cell, const RecurrentOperands& operands, bool reverse,
                                                     const View& y, const View& saved, const View& y_gradient,
                                                     const View& hidden_gradient, const View& cell_gradient);
+
+/// @}
 
 }  // namespace declivity::ops

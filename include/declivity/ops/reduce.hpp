@@ -9,6 +9,9 @@
 
 namespace declivity::ops {
 
+/// @addtogroup ops
+/// @{
+
 enum class Reduce : std::uint8_t {
     /// floating types in their own type (f16 and bf16 accumulated in f32), integers and bool in i64; 0 for no elements
     sum,
@@ -39,5 +42,7 @@ DECLIVITY_API View reduce(Reduce kind, const View& x, const Dims& axes, bool kee
 /// Reduces a pending expression: if its axes allow it, one kernel computes the elements and reduces them without
 /// storing them. Elements of f16 and bf16 are then not rounded before the reduction.
 DECLIVITY_API View reduce(Reduce kind, const LazyArray& x, const Dims& axes, bool keep_axes);
+
+/// @}
 
 }  // namespace declivity::ops

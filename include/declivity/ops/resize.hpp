@@ -9,6 +9,9 @@
 
 namespace declivity::ops {
 
+/// @addtogroup ops
+/// @{
+
 /// out[a][i][b] = sum over k of weights[i][k] x[a][indices[i][k]][b]; terms with weight 0 are skipped.
 /// @param x (outer, n, inner)
 /// @param indices (m, K) of i32 in [0, n), ascending along both axes
@@ -18,5 +21,7 @@ DECLIVITY_API LazyArray resample(const View& x, const View& indices, const View&
 /// Gradient of x of n elements along that axis, always summed in the same order.
 DECLIVITY_API LazyArray resample_backward(const View& out_gradient, const View& indices, const View& weights,
                                           std::int64_t n);
+
+/// @}
 
 }  // namespace declivity::ops

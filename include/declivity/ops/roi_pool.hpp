@@ -7,6 +7,9 @@
 
 namespace declivity::ops {
 
+/// @addtogroup ops
+/// @{
+
 /// Position h W + w of the largest pixel in each of P x Q bins of each box; ties go to the first, NaN counts as the
 /// largest, and an empty bin gives -1.
 /// @param x (N, C, H, W), f32 or f64
@@ -23,5 +26,7 @@ DECLIVITY_API LazyArray roi_pool_indices(const View& x, const View& boxes, const
                                                                          double scale) {
     return roi_pool_indices(x, boxes, images, output_size, scale);
 }
+
+/// @}
 
 }  // namespace declivity::ops

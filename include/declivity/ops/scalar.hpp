@@ -11,6 +11,9 @@
 
 namespace declivity {
 
+/// @addtogroup ops
+/// @{
+
 /// A number with its value and category: an integer of up to 64 bits, a floating number, or a bool. Converts implicitly
 /// from any arithmetic C++ type.
 class DECLIVITY_API Scalar {
@@ -72,5 +75,7 @@ class DECLIVITY_API Scalar {
 constexpr DType dtype_of(const Scalar& number) noexcept {
     return number.is_floating() ? DType::f32 : number.kind() == DTypeKind::integer ? DType::i64 : DType::boolean;
 }
+
+/// @}
 
 }  // namespace declivity

@@ -8,6 +8,9 @@
 
 namespace declivity::ops {
 
+/// @addtogroup ops
+/// @{
+
 enum class Scan : std::uint8_t {
     sum,
     product,
@@ -22,5 +25,7 @@ enum class Scan : std::uint8_t {
 /// @throws ShapeError, TypeError, DeviceError naming `function`
 DECLIVITY_API void scan(std::string_view function, Scan kind, const View& x, const View& out,
                         const View* indices = nullptr);
+
+/// @}
 
 }  // namespace declivity::ops

@@ -10,6 +10,9 @@
 
 namespace declivity::ops {
 
+/// @addtogroup ops
+/// @{
+
 /// out[row][indices[row][i]] = x[row][i], and 0 at all other positions: x and indices (rows, taken), indices distinct
 /// within a row and in 0 ... size - 1, which is not checked; out (rows, size).
 /// @throws ShapeError, TypeError, DeviceError naming `function`; so do the other functions here
@@ -36,5 +39,7 @@ DECLIVITY_API void sum_rows(std::string_view function, const View& x, const View
                             const View* base = nullptr);
 /// out[v] = the largest i with indices[i] == v, or -1: out (V), i64.
 DECLIVITY_API void last_rows(std::string_view function, const View& indices, const View& out);
+
+/// @}
 
 }  // namespace declivity::ops

@@ -15,6 +15,9 @@
 
 namespace declivity {
 
+/// @addtogroup ops
+/// @{
+
 /// A list of at most kMaxRank numbers, stored inline. Used for shapes, strides, axes and starts.
 class DECLIVITY_API Dims {
   public:
@@ -81,7 +84,7 @@ using Strides = Dims;
 
 /// A pair of numbers, vertical and horizontal; one number stands for both: `{.padding = 1}`, `{.stride = {2, 1}}`.
 struct Size2 : std::array<std::int64_t, 2> {
-    constexpr Size2(std::int64_t both) : array{both, both} {}  // NOLINT: that is its purpose
+    constexpr Size2(std::int64_t both) : array{both, both} {}  // NOLINT: implicit by design
     constexpr Size2(std::int64_t vertical, std::int64_t horizontal) : array{vertical, horizontal} {}
 };
 
@@ -95,5 +98,7 @@ DECLIVITY_API int normalize_axis(std::string_view function, std::int64_t axis, i
 /// Broadcast shape by NumPy's rule: aligned at the right, a size of 1 broadcasts.
 /// @throws ShapeError naming `function` and both shapes when they do not match
 DECLIVITY_API Shape broadcast_shapes(std::string_view function, const Shape& a, const Shape& b);
+
+/// @}
 
 }  // namespace declivity

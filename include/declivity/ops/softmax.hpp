@@ -8,6 +8,9 @@
 
 namespace declivity::ops {
 
+/// @addtogroup ops
+/// @{
+
 enum class SoftmaxKind : std::uint8_t { softmax, log_softmax };
 
 /// exp(x) / sum of exp(x) along `axis`, or its logarithm, without overflow at any magnitude: the largest element of
@@ -17,5 +20,7 @@ DECLIVITY_API LazyArray softmax(SoftmaxKind kind, LazyArray x, int axis);
 
 /// Gradient of x from the result and the gradient of the result: dense views of one shape.
 DECLIVITY_API LazyArray softmax_backward(SoftmaxKind kind, const View& result, const View& result_gradient, int axis);
+
+/// @}
 
 }  // namespace declivity::ops

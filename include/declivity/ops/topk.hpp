@@ -6,6 +6,9 @@
 
 namespace declivity::ops {
 
+/// @addtogroup ops
+/// @{
+
 struct TopKResults {
     LazyArray values;   ///< (rows, k)
     LazyArray indices;  ///< (rows, k), i64
@@ -16,5 +19,7 @@ struct TopKResults {
 /// operation.
 /// @throws ShapeError, TypeError naming topk; ValueError unless k is in 0 ... n
 DECLIVITY_API TopKResults topk(const View& x, std::int64_t k, bool largest);
+
+/// @}
 
 }  // namespace declivity::ops

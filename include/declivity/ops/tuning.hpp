@@ -19,6 +19,9 @@
 
 namespace declivity::ops {
 
+/// @addtogroup ops
+/// @{
+
 /// A convolution of x (N, C, H, W) with weight (O, C / groups, R, S), in all three directions.
 struct Conv2dShape {
     Shape x, weight;
@@ -33,15 +36,17 @@ struct MatmulShape {
     DType dtype = DType::f32;
 };
 
-/// Measures all strategies for a shape that is not in the file yet (or in any case, with `again`), and stores the
+/// Measures all strategies for a shape that is not in the file yet (or in any case, with `remeasure`), and stores the
 /// result. Takes twice the device memory of the operation, and some seconds.
 /// @return a report with a line for each strategy; empty when nothing was measured
 /// @throws ShapeError, ValueError for invalid shapes; OutOfMemory
-DECLIVITY_API std::string tune(const Device& device, const Conv2dShape& shape, bool again = false);
-DECLIVITY_API std::string tune(const Device& device, const MatmulShape& shape, bool again = false);
+DECLIVITY_API std::string tune(const Device& device, const Conv2dShape& shape, bool remeasure = false);
+/// Overload for matrix products.
+DECLIVITY_API std::string tune(const Device& device, const MatmulShape& shape, bool remeasure = false);
 
 /// Reports the strategy chosen for a shape on a device, the reason, and the times of the others.
 DECLIVITY_API std::string explain(const Device& device, const Conv2dShape& shape);
+/// Overload for matrix products.
 DECLIVITY_API std::string explain(const Device& device, const MatmulShape& shape);
 
 /// Path of the tuning file; empty if no location is available.
@@ -51,5 +56,7 @@ DECLIVITY_API std::filesystem::path tuning_file();
 /// @throws FormatError naming the file where a source or the target has another format, IoError where one cannot be
 /// read or written; the target is then unchanged
 DECLIVITY_API void merge_tuning(const std::vector<std::filesystem::path>& sources, const std::filesystem::path& target);
+
+/// @}
 
 }  // namespace declivity::ops

@@ -12,6 +12,9 @@
 
 namespace declivity::ops {
 
+/// @addtogroup ops
+/// @{
+
 /// Elements of `dtype` in `buffer`: element (i, j, ...) is at offset + i * strides[0] + j * strides[1] + ... Strides
 /// may be 0 (a broadcast axis) but not negative.
 struct DECLIVITY_API View {
@@ -72,9 +75,10 @@ DECLIVITY_API void require_rank(std::string_view function, std::string_view name
 /// @throws ShapeError unless the view has this shape
 DECLIVITY_API void require_shape(std::string_view function, std::string_view name, const View& view,
                                  const Shape& shape);
-/// Variants for arrays that are not computed yet.
+/// Variant for arrays that are not computed yet.
 DECLIVITY_API void require_rank(std::string_view function, std::string_view name, const Shape& got, int rank,
                                 std::string_view axes);
+/// Variant for arrays that are not computed yet.
 DECLIVITY_API void require_shape(std::string_view function, std::string_view name, const Shape& got,
                                  const Shape& expected);
 /// @throws TypeError unless the view is f32 or f64, the types that all kernels for floating numbers support
@@ -89,6 +93,7 @@ DECLIVITY_API void require_alike(std::string_view function, std::string_view nam
                                  const Device& device_a, std::string_view name_b, DType type_b, const Device& device_b);
 /// @throws DeviceError unless both are on one device
 DECLIVITY_API void require_same_device(std::string_view function, const View& a, const View& b);
+/// Variant for arrays that are not computed yet.
 DECLIVITY_API void require_same_device(std::string_view function, const Device& a, const Device& b);
 
 /// OpenCL C type of an element in memory: "float", "uchar" for bool, "ushort" for f16 and bf16, ...
@@ -99,5 +104,7 @@ DECLIVITY_API Defines real_defines(DType type);
 /// real_defines() and those of kernels that read and write f16 and bf16 (cl_kernels/lib/storage.clh): STORED_AS for
 /// operands, OUTPUT_AS for results. Both have the same type of arithmetic.
 DECLIVITY_API Defines storage_defines(DType stored, DType output);
+
+/// @}
 
 }  // namespace declivity::ops

@@ -7,6 +7,9 @@
 
 namespace declivity::optim {
 
+/// @addtogroup optim
+/// @{
+
 struct AdadeltaOptions {
     double lr = 1;
     double rho = 0.9;
@@ -31,5 +34,7 @@ class DECLIVITY_API Adadelta : public Optimizer {
   private:
     std::vector<AdadeltaOptions> options_;
 };
+
+/// @}
 
 }  // namespace declivity::optim

@@ -7,6 +7,9 @@
 
 namespace declivity::optim {
 
+/// @addtogroup optim
+/// @{
+
 struct AdagradOptions {
     double lr = 1e-2;
     double lr_decay = 0;
@@ -31,5 +34,7 @@ class DECLIVITY_API Adagrad : public Optimizer {
   private:
     std::vector<AdagradOptions> options_;
 };
+
+/// @}
 
 }  // namespace declivity::optim

@@ -7,6 +7,9 @@
 
 namespace declivity::optim {
 
+/// @addtogroup optim
+/// @{
+
 struct AdamOptions {
     double lr = 1e-3;
     double beta1 = 0.9;
@@ -40,7 +43,7 @@ class DECLIVITY_API Adam : public Optimizer {
     [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(Adam); }
 
   protected:
-    /// Without any parameter group.
+    /// Makes an optimizer without parameter groups.
     explicit Adam(std::string_view name) : Optimizer(name) {}
     /// @param name of the optimizer, for errors
     /// @param decoupled decays the parameters, as in AdamW
@@ -64,5 +67,7 @@ class DECLIVITY_API AdamW : public Adam {
     void add_group(const Parameters& parameters, const AdamWOptions& options);
     [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(AdamW); }
 };
+
+/// @}
 
 }  // namespace declivity::optim

@@ -7,6 +7,9 @@
 
 namespace declivity::optim {
 
+/// @addtogroup optim
+/// @{
+
 struct ClipGradNormOptions {
     /// Throws if the norm is infinite or NaN, and leaves the gradients unchanged. This reads the norm, which
     /// synchronises.
@@ -36,5 +39,7 @@ DECLIVITY_API void clip_grad_value(const std::vector<Tensor>& parameters, double
 inline void clip_grad_value_(const std::vector<Tensor>& parameters, double clip_value) {
     clip_grad_value(parameters, clip_value);
 }
+
+/// @}
 
 }  // namespace declivity::optim

@@ -16,11 +16,14 @@
 
 namespace declivity::optim {
 
+/// @addtogroup optim
+/// @{
+
 /// Parameters of an optimizer: tensors, as returned by Module::parameters(), or named tensors, as returned by
 /// Module::named_parameters(); the names become keys of the optimizer's state dict.
 class DECLIVITY_API Parameters {
   public:
-    Parameters(std::vector<Tensor> tensors) : tensors_(std::move(tensors)) {}  // NOLINT: that is its purpose
+    Parameters(std::vector<Tensor> tensors) : tensors_(std::move(tensors)) {}  // NOLINT: implicit by design
     Parameters(std::initializer_list<Tensor> tensors) : tensors_(tensors) {}   // NOLINT
     Parameters(const std::vector<NamedTensor>& named);                         // NOLINT
     [[nodiscard]] const std::vector<Tensor>& tensors() const noexcept { return tensors_; }
@@ -138,7 +141,8 @@ class DECLIVITY_API Optimizer {
   protected:
     /// Per-parameter optimizer state, of the shape of the parameter.
     struct Slot {
-        Slot(const char* called, double from = 0) : name(called), initial(from) {}  // NOLINT: {"m", "v"} is a list
+        Slot(const char* slot_name, double from = 0)
+            : name(slot_name), initial(from) {}  // NOLINT: {"m", "v"} is a list
         std::string name;
         double initial;  ///< initial value of all elements
     };
@@ -166,5 +170,7 @@ class DECLIVITY_API Optimizer {
 
     std::shared_ptr<State> state_;  // never shared: captures watch it
 };
+
+/// @}
 
 }  // namespace declivity::optim

@@ -7,6 +7,9 @@
 
 namespace declivity::optim {
 
+/// @addtogroup optim
+/// @{
+
 struct RAdamOptions {
     double lr = 1e-3;
     double beta1 = 0.9;
@@ -37,5 +40,7 @@ class DECLIVITY_API RAdam : public Optimizer {
   private:
     std::vector<RAdamOptions> options_;
 };
+
+/// @}
 
 }  // namespace declivity::optim

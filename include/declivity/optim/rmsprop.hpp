@@ -7,6 +7,9 @@
 
 namespace declivity::optim {
 
+/// @addtogroup optim
+/// @{
+
 struct RMSpropOptions {
     double lr = 1e-2;
     double alpha = 0.99;
@@ -34,5 +37,7 @@ class DECLIVITY_API RMSprop : public Optimizer {
   private:
     std::vector<RMSpropOptions> options_;
 };
+
+/// @}
 
 }  // namespace declivity::optim

@@ -7,6 +7,9 @@
 
 namespace declivity::optim {
 
+/// @addtogroup optim
+/// @{
+
 struct SGDOptions {
     double lr = 1e-3;
     double momentum = 0;
@@ -33,5 +36,7 @@ class DECLIVITY_API SGD : public Optimizer {
   private:
     std::vector<SGDOptions> options_;
 };
+
+/// @}
 
 }  // namespace declivity::optim

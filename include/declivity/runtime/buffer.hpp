@@ -19,6 +19,9 @@ namespace detail {
 struct Block;
 }
 
+/// @addtogroup runtime
+/// @{
+
 /// The queue that first writes a block. The pool may reuse a block that pending kernels still read for later kernels,
 /// because they run in order; a block written by the transfer queue must wait for those readers.
 enum class BufferUse : std::uint8_t { compute, transfer };
@@ -105,5 +108,7 @@ DECLIVITY_API void fill(const Buffer& destination, std::size_t offset, std::size
                                                                        std::span<const std::byte> source) {
     return upload_async(destination, offset, source);
 }
+
+/// @}
 
 }  // namespace declivity

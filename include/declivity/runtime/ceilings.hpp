@@ -5,6 +5,9 @@
 
 namespace declivity {
 
+/// @addtogroup runtime
+/// @{
+
 /// Throughput reached by simple kernels; 0: unknown or unsupported.
 struct Ceilings {
     double flops_f32 = 0;  ///< FLOP/s of vector multiply-adds in registers, each counted as two
@@ -16,5 +19,7 @@ struct Ceilings {
 /// the best of several runs, so other load on the device can make the results too low, never too high.
 /// @throws OutOfMemory if 2 MiB cannot be allocated
 DECLIVITY_API Ceilings measure_ceilings(const Device& device);
+
+/// @}
 
 }  // namespace declivity

@@ -23,6 +23,9 @@ namespace detail {
 class CommandListState;
 }
 
+/// @addtogroup runtime
+/// @{
+
 /// Memory of an input: a buffer, or a byte range of one.
 struct BufferRange {
     BufferRange(Buffer of) : buffer(std::move(of)), bytes(buffer.size()) {}  // NOLINT(google-explicit-constructor)
@@ -57,12 +60,16 @@ class DECLIVITY_API CommandList {
 
     /// Rebinds input `index` to other memory of at least the same size, from the next replay on. The command list owns
     /// a handle to it until it is replaced again.
-    /// @throws ValueError for an index out of range, or memory that does not satisfy serves(); ShapeError for memory
+    /// @throws ValueError for an index out of range, or memory that is_compatible() refuses; ShapeError for memory
     /// that is too small, DeviceError for memory of another device
     void replace(std::size_t index, const BufferRange& with) const;
     /// True if memory is aligned like the captured input, and is not owned by the command list, in which case a replay
     /// would overwrite it before reading. Memory of the pool is aligned, unless the captured input was not.
-    [[nodiscard]] bool serves(std::size_t index, const BufferRange& with) const;
+    [[nodiscard]] bool is_compatible(std::size_t index, const BufferRange& with) const;
+    [[deprecated("CommandList::is_compatible")]] [[nodiscard]] bool serves(std::size_t index,
+                                                                           const BufferRange& with) const {
+        return is_compatible(index, with);
+    }
     /// Offset of the captured input from a multiple of 256 bytes, which replacement memory must have, too.
     [[nodiscard]] std::size_t misalignment(std::size_t index) const;
     /// Enqueues all commands and returns. Pending readers of the memory that the commands write are launched first.
@@ -91,18 +98,20 @@ DECLIVITY_API bool is_capturing() noexcept;
 /// @param name for profiles
 /// @throws ValueError for an empty function
 DECLIVITY_API void host_call(const std::function<void()>& call, std::string_view name = "host_call");
-/// Adds a capture guard while this thread captures: the commands depend on host state, and `holds` returns whether it
-/// is unchanged (CommandList::guards_hold). The guard has the lifetime of the command list. No effect outside of
-/// capture.
-DECLIVITY_API void add_capture_guard(std::function<bool()> holds);
+/// Adds a capture guard while this thread captures: the commands depend on host state, and `is_unchanged` returns
+/// whether it is the same (CommandList::guards_hold). The guard has the lifetime of the command list. No effect outside
+/// of capture.
+DECLIVITY_API void add_capture_guard(std::function<bool()> is_unchanged);
 
 // ---- deprecated names of version 0.1
 
 using RecordedPlace [[deprecated("BufferRange")]] = BufferRange;
 using Recording [[deprecated("CommandList")]] = CommandList;
 [[deprecated("is_capturing")]] inline bool is_recording() noexcept { return is_capturing(); }
-[[deprecated("add_capture_guard")]] inline void guard_recording(std::function<bool()> holds) {
-    add_capture_guard(std::move(holds));
+[[deprecated("add_capture_guard")]] inline void guard_recording(std::function<bool()> is_unchanged) {
+    add_capture_guard(std::move(is_unchanged));
 }
+
+/// @}
 
 }  // namespace declivity

@@ -18,6 +18,9 @@ class DeviceState;
 struct StateAccess;
 }  // namespace detail
 
+/// @addtogroup runtime
+/// @{
+
 enum class DeviceType : std::uint8_t { cpu, gpu, accelerator, other };
 
 /// Properties reported by a device, or determined by a small test.
@@ -128,5 +131,7 @@ DECLIVITY_API std::string memory_summary(const Device& device);
 
 using Family [[deprecated("KernelStyle")]] = KernelStyle;
 using MemoryFigures [[deprecated("MemoryStats")]] = MemoryStats;
+
+/// @}
 
 }  // namespace declivity

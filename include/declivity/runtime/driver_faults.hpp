@@ -9,6 +9,9 @@
 
 namespace declivity {
 
+/// @addtogroup runtime
+/// @{
+
 /// A driver fault.
 struct DriverFault {
     std::string_view name;     ///< "wide_work_item_ids"
@@ -28,5 +31,7 @@ DECLIVITY_API const DriverFault& driver_fault(std::string_view name);
 /// any Profiler.
 /// @throws DeviceError if the kernel cannot be built or run for another reason
 DECLIVITY_API bool has_fault(const Device& device, const DriverFault& fault);
+
+/// @}
 
 }  // namespace declivity

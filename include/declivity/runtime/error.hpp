@@ -9,6 +9,9 @@
 
 namespace declivity {
 
+/// @addtogroup runtime
+/// @{
+
 /// Base class of all exceptions of the library. The message ends with the open scopes (runtime/scope.hpp), if any.
 class DECLIVITY_API Error : public std::runtime_error {
   public:
@@ -86,11 +89,13 @@ class DECLIVITY_API IoError : public Error {
     std::string file_;
 };
 
-/// Not supported by the device or the library (double precision without cl_khr_fp64, a gradient of a gradient).
+/// The device or the library does not support it (double precision without cl_khr_fp64, a gradient of a gradient).
 class DECLIVITY_API Unsupported : public Error {
   public:
     using Error::Error;
     ~Unsupported() override;
 };
+
+/// @}
 
 }  // namespace declivity

@@ -11,6 +11,9 @@ namespace detail {
 struct EventState;
 }
 
+/// @addtogroup runtime
+/// @{
+
 /// A point in the execution of a device: done when all work before it has finished.
 class DECLIVITY_API Event {
   public:
@@ -49,5 +52,7 @@ class DECLIVITY_API Queue {
     Device device_;
     bool transfer_;
 };
+
+/// @}
 
 }  // namespace declivity

@@ -16,6 +16,9 @@
 
 namespace declivity::interop {
 
+/// @addtogroup runtime
+/// @{
+
 /// Memory of a buffer: a range of a larger cl_mem of the pool.
 struct RawBuffer {
     cl_mem memory;       ///< owned by the library: valid while the Buffer lives; retain it to extend its lifetime
@@ -23,10 +26,13 @@ struct RawBuffer {
     std::size_t size;    ///< bytes
 };
 
-/// Handles owned by the library. Commands enqueued to the compute queue run in order with those of the library.
+/// OpenCL device, owned by the library.
 DECLIVITY_API cl_device_id device_id(const Device& device);
+/// OpenCL context, owned by the library.
 DECLIVITY_API cl_context context(const Device& device);
+/// Queue of computations, owned by the library; commands enqueued to it run in order with those of the library.
 DECLIVITY_API cl_command_queue compute_queue(const Device& device);
+/// Memory of a buffer.
 DECLIVITY_API RawBuffer raw(const Buffer& buffer);
 
 /// Enqueues custom commands that use the given buffers to compute_queue().
@@ -51,5 +57,7 @@ DECLIVITY_API bool profiled(const Device& device);
 /// Adds a custom kernel enqueued to compute_queue() to the profile.
 /// @param event of the command, retained; profile() does not wait for it
 DECLIVITY_API void profile(const Device& device, std::string_view name, cl_event event);
+
+/// @}
 
 }  // namespace declivity::interop

@@ -26,6 +26,9 @@ namespace detail {
 struct KernelState;
 }
 
+/// @addtogroup runtime
+/// @{
+
 /// Preprocessor definitions of a kernel, as by -D.
 class DECLIVITY_API Defines {
   public:
@@ -128,7 +131,7 @@ class DECLIVITY_API Argument {
   public:
     template <class T>
     requires std::is_arithmetic_v<T> &&(!std::same_as<T, bool>)Argument(const T& value) : kind_(Kind::value) {
-        keep(&value, sizeof(T));
+        copy_value(&value, sizeof(T));
     }
     /// Plain data passed by value: the kernel must declare the same struct. Padding is not allowed, since drivers
     /// disagree on the size: some expect the bytes up to the last member, others sizeof.
@@ -138,10 +141,12 @@ class DECLIVITY_API Argument {
             detail::Unpadded<T>,
             "Argument: expected a struct without padding: order its members by size, and add members for unused "
             "bytes");
-        keep(&value, sizeof(T));
+        copy_value(&value, sizeof(T));
     }
-    Argument(const RawArgument& raw) : kind_(Kind::value) { keep(raw.data, raw.bytes); }
-    Argument(const LayoutArgument& places) : kind_(Kind::value), places_(true) { keep(places.data, places.bytes); }
+    Argument(const RawArgument& raw) : kind_(Kind::value) { copy_value(raw.data, raw.bytes); }
+    Argument(const LayoutArgument& places) : kind_(Kind::value), places_(true) {
+        copy_value(places.data, places.bytes);
+    }
     Argument(BufferArgument buffer) : kind_(Kind::buffer), buffer_(std::move(buffer)) {}
     Argument(const LocalMemory& local) : kind_(Kind::local), size_(local.bytes) {}
 
@@ -156,7 +161,7 @@ class DECLIVITY_API Argument {
     [[nodiscard]] bool places() const noexcept { return places_; }
 
   private:
-    void keep(const void* data, std::size_t bytes) {
+    void copy_value(const void* data, std::size_t bytes) {
         size_ = bytes;
         if (bytes <= small_.size()) {
             std::memcpy(small_.data(), data, bytes);
@@ -178,12 +183,16 @@ class DECLIVITY_API Argument {
 /// Enqueues a kernel and returns.
 /// @throws DeviceError naming the kernel if the number or sizes of the arguments do not match, or on an OpenCL error
 DECLIVITY_API void launch(const Kernel& kernel, const Range& range, std::initializer_list<Argument> arguments);
+/// Overload for a list made at run time.
 DECLIVITY_API void launch(const Kernel& kernel, const Range& range, std::span<const Argument> arguments);
 
 /// Rounds `count` up to a multiple of `multiple`, for global sizes.
 constexpr std::size_t round_up(std::size_t count, std::size_t multiple) {
     return (count + multiple - 1) / multiple * multiple;
 }
+/// a / b, rounded up, for a of at least 0 and b above 0.
 constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+/// @}
 
 }  // namespace declivity

@@ -1,45 +1,17 @@
-// Layer 1. Process events that drivers do not survive: fork() and the end of main().
+// Layer 1. fork(): drivers do not survive it.
 #pragma once
-
-#include <string_view>
 
 #include <declivity/export.hpp>
 
 namespace declivity {
 
+/// @addtogroup runtime
+/// @{
+
 /// True if this process is a child created by fork() in a process that had used a device. Only destructors of the
 /// library work in it. Always false on systems without pthread_atfork.
 DECLIVITY_API bool after_fork() noexcept;
 
-namespace detail {
-/// Must be called before calling the driver or taking a lock that another thread may have held at the time of fork().
-/// @throws DeviceError in such a child
-DECLIVITY_API void refuse_after_fork(std::string_view doing);
-/// Marks a device as used, for after_fork().
-void watch_forks();
-
-/// Must be called before kernels are compiled or launched: drivers compile at either.
-/// @throws DeviceError during process exit: main() has returned, or exit() was called
-void refuse_at_exit(std::string_view doing);
-/// True during process exit.
-bool at_exit() noexcept;
-/// True if this is the main thread; false if it cannot be determined.
-bool in_main_thread() noexcept;
-/// Must be called when a device is opened. Process exit then waits until all queues are empty before any static object
-/// of a driver is destroyed: a driver that compiles or computes at that time crashes.
-void watch_exit();
-/// Must be called after waiting for a queue: drivers may have created static objects since the last call, which are
-/// destroyed before older ones.
-void watch_exit_again();
-
-/// Scope in which this thread is in the compiler of a driver. Process exit waits for it.
-class Compiling {
-  public:
-    Compiling();
-    ~Compiling();
-    Compiling(const Compiling&) = delete;
-    Compiling& operator=(const Compiling&) = delete;
-};
-}  // namespace detail
+/// @}
 
 }  // namespace declivity

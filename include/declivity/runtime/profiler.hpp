@@ -16,6 +16,9 @@ namespace detail {
 class ProfilerState;
 }
 
+/// @addtogroup runtime
+/// @{
+
 struct ProfilerOptions {
     /// Maximum number of commands, of host spans and of memory events (each) stored for write_trace(), about 150 bytes
     /// each; later events are dropped. rows() counts all.
@@ -58,5 +61,7 @@ class DECLIVITY_API Profiler {
   private:
     std::shared_ptr<detail::ProfilerState> state_;
 };
+
+/// @}
 
 }  // namespace declivity

@@ -14,6 +14,9 @@ namespace detail {
 struct OperatorRun;
 }
 
+/// @addtogroup runtime
+/// @{
+
 /// Names of scopes, outermost first, joined by '/'. Copies share the text.
 class DECLIVITY_API ScopePath {
   public:
@@ -136,5 +139,7 @@ class DECLIVITY_API WorkScope {
     Span span_;
     std::shared_ptr<detail::OperatorRun> run_;  // of the outermost scope, with an active Profiler
 };
+
+/// @}
 
 }  // namespace declivity

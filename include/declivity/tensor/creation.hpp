@@ -10,6 +10,9 @@
 
 namespace declivity {
 
+/// @addtogroup tensor
+/// @{
+
 /// Type and device of a new tensor.
 struct TensorOptions {
     DType dtype = DType::f32;
@@ -23,17 +26,19 @@ DECLIVITY_API Tensor zeros(const Shape& shape, const TensorOptions& options = {}
 /// A tensor of this shape whose elements are all 1.
 /// Examples: `ones({1, 3})` is `[[1, 1, 1]]`; `ones({})` is `1` (no axes).
 DECLIVITY_API Tensor ones(const Shape& shape, const TensorOptions& options = {});
-/// Overloads that take only a type.
+/// zeros() of this type.
 /// Examples: `zeros({2}, DType::i64)` is `[0, 0]`; `ones({2}, DType::boolean)` is `[true, true]`;
 /// `full({2}, 7, DType::u8)` is `[7, 7]`.
 template <std::same_as<DType> Type>
 Tensor zeros(const Shape& shape, Type dtype) {
     return zeros(shape, {.dtype = dtype});
 }
+/// ones() of this type.
 template <std::same_as<DType> Type>
 Tensor ones(const Shape& shape, Type dtype) {
     return ones(shape, {.dtype = dtype});
 }
+/// full() of this type.
 template <std::same_as<DType> Type>
 Tensor full(const Shape& shape, Scalar value, Type dtype) {
     return full(shape, value, {.dtype = dtype});
@@ -88,7 +93,7 @@ DECLIVITY_API Tensor eye(std::int64_t n, std::int64_t m = -1, const TensorOption
 /// Examples: `uniform({2, 3}).shape()` is `[2, 3]`; `all(uniform({100}, 5, 6) >= 5)` is `true`.
 DECLIVITY_API Tensor uniform(const Shape& shape, double low = 0, double high = 1, const TensorOptions& options = {},
                              const std::optional<Generator>& generator = std::nullopt);
-/// Normal distribution.
+/// Normal distribution with this mean and standard deviation.
 /// Example: `normal({2}, 5, 0)` is `[5, 5]`.
 DECLIVITY_API Tensor normal(const Shape& shape, double mean = 0, double std = 1, const TensorOptions& options = {},
                             const std::optional<Generator>& generator = std::nullopt);
@@ -96,10 +101,12 @@ DECLIVITY_API Tensor normal(const Shape& shape, double mean = 0, double std = 1,
 /// Examples: `rand({2, 3}).shape()` is `[2, 3]`; `all(rand({100}) < 1)` is `true`.
 DECLIVITY_API Tensor rand(const Shape& shape, const TensorOptions& options = {},
                           const std::optional<Generator>& generator = std::nullopt);
-/// Standard normal distribution. Example: `randn({2, 3}).shape()` is `[2, 3]`.
+/// Standard normal distribution, of mean 0 and standard deviation 1. Example: `randn({2, 3}).shape()` is `[2, 3]`.
 DECLIVITY_API Tensor randn(const Shape& shape, const TensorOptions& options = {},
                            const std::optional<Generator>& generator = std::nullopt);
+/// rand() of this generator, in f32.
 inline Tensor rand(const Shape& shape, const Generator& generator) { return rand(shape, {}, generator); }
+/// randn() of this generator, in f32.
 inline Tensor randn(const Shape& shape, const Generator& generator) { return randn(shape, {}, generator); }
 /// 1 with this probability, otherwise 0.
 /// Example: `bernoulli({3}, 1)` is `[1, 1, 1]`.
@@ -123,7 +130,7 @@ inline Tensor randint(std::int64_t high, const Shape& shape, const TensorOptions
 DECLIVITY_API Tensor randperm(std::int64_t n, const TensorOptions& options = {.dtype = DType::i64},
                               const std::optional<Generator>& generator = std::nullopt);
 
-// With the shape, type and device of `like`.
+// The result has the shape, type and device of `like`.
 
 /// Uniform numbers in [0, 1) of the shape, type and device of `like`, which has a floating type; f16 and bf16 are
 /// rounded from f32, so that 1 may occur. Example: for x = `zeros({2, 3})`, `rand_like(x).shape()` is `[2, 3]`.
@@ -135,5 +142,7 @@ DECLIVITY_API Tensor randn_like(const Tensor& like, const std::optional<Generato
 /// `randint_like(x, 4, 5)` is `[[4, 4, 4], [4, 4, 4]]`.
 DECLIVITY_API Tensor randint_like(const Tensor& like, std::int64_t low, std::int64_t high,
                                   const std::optional<Generator>& generator = std::nullopt);
+
+/// @}
 
 }  // namespace declivity

@@ -6,6 +6,9 @@
 
 namespace declivity {
 
+/// @addtogroup tensor
+/// @{
+
 /// Overrides default_device() in this thread while it is alive; other threads keep theirs. Scopes nest, and end in
 /// reverse order.
 ///
@@ -21,5 +24,7 @@ class DECLIVITY_API DefaultDevice {
   private:
     detail::DeviceState* before_;
 };
+
+/// @}
 
 }  // namespace declivity

@@ -22,14 +22,17 @@
 
 namespace declivity {
 
+/// @addtogroup tensor
+/// @{
+
 /// One named input of a call, or several tensors of one name (the parts of concat). Undefined: omitted by the caller.
 struct CallInput {
     std::string_view name;
     std::span<const Tensor> tensors;
 
     CallInput() = default;
-    CallInput(std::string_view called, const Tensor& tensor) : name(called), tensors(&tensor, 1) {}
-    CallInput(std::string_view called, std::span<const Tensor> list) : name(called), tensors(list) {}
+    CallInput(std::string_view input_name, const Tensor& tensor) : name(input_name), tensors(&tensor, 1) {}
+    CallInput(std::string_view input_name, std::span<const Tensor> list) : name(input_name), tensors(list) {}
 };
 
 /// Attribute value: a size, a flag, a number, a string, or a list of sizes or numbers.
@@ -43,26 +46,27 @@ struct DECLIVITY_API CallAttribute {
 
     CallAttribute() = default;
     template <class T>
-    CallAttribute(std::string_view called, const T& of) : name(called), value(value_of(of)) {}
+    CallAttribute(std::string_view attribute_name, const T& argument)
+        : name(attribute_name), value(to_attribute(argument)) {}
     /// Formats the value in Python syntax: "2", "0.5", "True", "'mean'", "(1, 1)".
     [[nodiscard]] std::string str() const;
 
   private:
-    static AttributeValue of_scalar(const Scalar& number) {
+    static AttributeValue to_number(const Scalar& number) {
         if (number.is_floating()) return number.to_double();
         if (number.kind() == DTypeKind::boolean) return number.to<bool>();
         return number.to<std::int64_t>();
     }
     template <class T>
-    static AttributeValue value_of(const T& of) {
-        if constexpr (std::is_same_v<T, bool> || std::is_same_v<T, double>) return of;
-        else if constexpr (std::is_same_v<T, Scalar>) return of_scalar(of);
-        else if constexpr (std::is_integral_v<T>) return static_cast<std::int64_t>(of);
-        else if constexpr (std::is_enum_v<T>) return name_of(of);
-        else if constexpr (std::is_convertible_v<const T&, std::string_view>) return std::string_view(of);
-        else if constexpr (std::is_same_v<std::remove_cvref_t<decltype(*of.begin())>, double>)
-            return std::span<const double>(of.begin(), of.end());
-        else return std::span<const std::int64_t>(of.begin(), of.end());
+    static AttributeValue to_attribute(const T& argument) {
+        if constexpr (std::is_same_v<T, bool> || std::is_same_v<T, double>) return argument;
+        else if constexpr (std::is_same_v<T, Scalar>) return to_number(argument);
+        else if constexpr (std::is_integral_v<T>) return static_cast<std::int64_t>(argument);
+        else if constexpr (std::is_enum_v<T>) return name_of(argument);
+        else if constexpr (std::is_convertible_v<const T&, std::string_view>) return std::string_view(argument);
+        else if constexpr (std::is_same_v<std::remove_cvref_t<decltype(*argument.begin())>, double>)
+            return std::span<const double>(argument.begin(), argument.end());
+        else return std::span<const std::int64_t>(argument.begin(), argument.end());
     }
 };
 
@@ -83,8 +87,8 @@ class DECLIVITY_API FunctionCall {
                  std::initializer_list<CallAttribute> attributes = {})
         : FunctionCall(name, name, std::span(inputs.begin(), inputs.size()),
                        std::span(attributes.begin(), attributes.size())) {}
-    /// @param called name in error messages, if it is an alias of the function
-    FunctionCall(std::string_view name, std::string_view called, std::span<const CallInput> inputs,
+    /// @param alias name in error messages, if the function was called by an alias
+    FunctionCall(std::string_view name, std::string_view alias, std::span<const CallInput> inputs,
                  std::span<const CallAttribute> attributes);
     ~FunctionCall();
     FunctionCall(const FunctionCall&) = delete;
@@ -100,12 +104,12 @@ class DECLIVITY_API FunctionCall {
 
     /// Reports the result to the observers, and returns it.
     [[nodiscard]] Tensor result(Tensor tensor) const {
-        if (observed_) tell({&tensor, 1});
+        if (observed_) notify_observers({&tensor, 1});
         return tensor;
     }
     /// Reports several results, in order.
     void results(std::span<const Tensor> tensors) const {
-        if (observed_) tell(tensors);
+        if (observed_) notify_observers(tensors);
     }
     void results(std::initializer_list<Tensor> tensors) const { results({tensors.begin(), tensors.size()}); }
 
@@ -113,7 +117,7 @@ class DECLIVITY_API FunctionCall {
     void require_defined(std::initializer_list<std::string_view> names) const;
 
   private:
-    void tell(std::span<const Tensor> results) const;
+    void notify_observers(std::span<const Tensor> results) const;
 
     std::string_view name_;
     // Unions, so that only the entries in use are constructed: most calls have no observer.
@@ -147,5 +151,7 @@ class DECLIVITY_API CallObserver {
     CallObserver* before_;
     friend class FunctionCall;
 };
+
+/// @}
 
 }  // namespace declivity

@@ -13,6 +13,9 @@
 
 namespace declivity {
 
+/// @addtogroup tensor
+/// @{
+
 /// Reseeds the default generators of all devices: equal seeds give equal numbers. Random numbers come from
 /// Philox4x32-10 (Salmon et al. 2011); uniform ones are bit-identical on every device. Generators created by the
 /// program are not affected.
@@ -23,7 +26,9 @@ struct RandomState {
     std::uint64_t seed = 0;
     std::uint64_t offset = 0;
 };
+/// State of the device's default generator.
 DECLIVITY_API RandomState random_state(const Device& device);
+/// Sets the state of the device's default generator.
 DECLIVITY_API void set_random_state(const Device& device, const RandomState& state);
 
 /// A random number generator of a device, with a seed and a position: a shared handle, thread-safe. Random functions
@@ -58,8 +63,13 @@ class DECLIVITY_API Generator {
     /// For implementing random functions: reserves the numbers for a tensor of this type and shape.
     [[nodiscard]] ops::RandomCall take(std::string_view function, DType dtype, const Shape& shape) const;
     /// Host variant, see ops::RandomStream. @throws ShapeError for a generator of rows
-    void take_on_host(std::string_view function,
-                      const std::function<std::uint64_t(const ops::RandomPosition& position)>& draw) const;
+    void draw_on_host(std::string_view function,
+                      const std::function<std::uint64_t(const ops::RandomPosition& position)>& generate) const;
+    [[deprecated("Generator::draw_on_host")]] void take_on_host(
+        std::string_view function,
+        const std::function<std::uint64_t(const ops::RandomPosition& position)>& generate) const {
+        draw_on_host(function, generate);
+    }
 
   private:
     struct Rows {
@@ -70,5 +80,7 @@ class DECLIVITY_API Generator {
     ops::RandomStream stream_;
     std::optional<Rows> rows_;
 };
+
+/// @}
 
 }  // namespace declivity

@@ -5,6 +5,9 @@
 
 namespace declivity {
 
+/// @addtogroup tensor
+/// @{
+
 /// Disables grad mode in this thread while it is alive: functions build no autograd graph.
 class DECLIVITY_API NoGrad {
   public:
@@ -33,5 +36,7 @@ class DECLIVITY_API EnableGrad {
 
 /// True if grad mode is enabled in this thread.
 DECLIVITY_API bool grad_enabled();
+
+/// @}
 
 }  // namespace declivity

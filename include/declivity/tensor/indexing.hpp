@@ -18,6 +18,9 @@ namespace detail {
 struct Region;
 }
 
+/// @addtogroup tensor
+/// @{
+
 /// Elements start, start + step, ... of an axis, up to but excluding `stop`: Python's start:stop:step with a step of at
 /// least 1 (use flip() to reverse). Negative bounds count from the end; out-of-range ones are clipped. Slice() is the
 /// whole axis.
@@ -164,7 +167,7 @@ class DECLIVITY_API TensorSelection {
         return made;
     }
     TensorSelection(const Shape& shape, std::span<const SelectionIndex> indices);
-    [[nodiscard]] Tensor viewed() const;
+    [[nodiscard]] Tensor base_view() const;
     void write(const TensorOrScalar& value);
 
     std::vector<Index> region_;           // elements and slices
@@ -173,11 +176,13 @@ class DECLIVITY_API TensorSelection {
     std::vector<Tensor> tensors_;         // one per axis, undefined for a whole axis; a bool one spans several
 };
 
+/// @}
+
 namespace detail {
 template <class T>
-SelectionIndex selection_index(const T& one) {
-    if constexpr (std::convertible_to<T, SelectionIndex>) return one;
-    else return Tensor(one);
+SelectionIndex selection_index(const T& index) {
+    if constexpr (std::convertible_to<T, SelectionIndex>) return index;
+    else return Tensor(index);
 }
 }  // namespace detail
 

@@ -8,6 +8,9 @@
 
 namespace declivity {
 
+/// @addtogroup tensor
+/// @{
+
 /// A tensor with its name in a state dict, such as "features.0.weight".
 struct NamedTensor {
     std::string name;
@@ -21,5 +24,7 @@ struct LoadedState {
     std::vector<std::string> unexpected;  ///< keys of the state that the target does not have; ignored
     [[nodiscard]] bool complete() const noexcept { return missing.empty() && unexpected.empty(); }
 };
+
+/// @}
 
 }  // namespace declivity

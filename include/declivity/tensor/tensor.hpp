@@ -26,6 +26,9 @@ namespace detail {
 struct TensorState;
 }
 
+/// @addtogroup tensor
+/// @{
+
 class Index;
 class SelectionIndex;
 class TensorOrScalar;
@@ -42,8 +45,9 @@ concept SelectsAlone = std::derived_from<T, Tensor> || std::same_as<T, TensorSel
     std::same_as<T, Ellipsis>;
 }  // namespace detail
 
-/// The device of tensors created without naming one: Device::best() until `set_default_device`.
+/// The device of tensors created without naming one: Device::best() until set_default_device().
 DECLIVITY_API Device default_device();
+/// Sets the device of tensors created without naming one.
 DECLIVITY_API void set_default_device(const Device& device);
 
 /// A handle to elements on a device: copies of the handle share them. Row-major; images are N,C,H,W. Execution is
@@ -219,12 +223,13 @@ class DECLIVITY_API Tensor {
     std::shared_ptr<detail::TensorState> state_;
 };
 
+/// Writes str(). Synchronises.
 DECLIVITY_API std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
 
 /// Argument of functions that take a tensor or a number: where(x > 0.5, x, 0).
 class TensorOrScalar {
   public:
-    TensorOrScalar(Tensor tensor) : tensor_(std::move(tensor)), is_scalar_(false) {}  // NOLINT: that is its purpose
+    TensorOrScalar(Tensor tensor) : tensor_(std::move(tensor)), is_scalar_(false) {}  // NOLINT: implicit by design
     TensorOrScalar(Scalar number) : number_(number), is_scalar_(true) {}              // NOLINT
     template <class T>
     requires std::is_arithmetic_v<T> TensorOrScalar(T number) : TensorOrScalar(Scalar(number)) {}  // NOLINT
@@ -246,6 +251,8 @@ class TensorOrScalar {
 /// tensor times 2.5 is f16, an i32 tensor plus 2.5 is f32, and a bool tensor plus 1 is i64.
 /// @throws TypeError if there is none: u64 with signed integers
 DECLIVITY_API DType result_type(const TensorOrScalar& a, const TensorOrScalar& b);
+
+/// @}
 
 }  // namespace declivity
 

@@ -14,6 +14,9 @@
 
 namespace declivity {
 
+/// @addtogroup tensor
+/// @{
+
 // tensors_of(value) lists them, in order. For a user-defined struct, define an overload next to it:
 //
 //     struct State { Tensor hidden, cell; };
@@ -87,5 +90,7 @@ std::vector<Tensor> tensors_of(const std::tuple<Values...>& values) {
     std::apply([&](const Values&... each) { (detail::append_tensors_of(all, each), ...); }, values);
     return all;
 }
+
+/// @}
 
 }  // namespace declivity

@@ -11,6 +11,9 @@
 
 namespace declivity::text {
 
+/// @addtogroup text
+/// @{
+
 /// Texts that can be iterated several times, such as the lines of files, which are read on demand.
 ///
 ///     text::train_byte_level_bpe({"first text", "second text"}, {.vocab_size = 300});
@@ -38,5 +41,7 @@ class DECLIVITY_API Corpus {
 /// The lines of files, without line ends. Only one line is in memory at a time.
 /// @throws IoError, during iteration, for a file that cannot be read
 DECLIVITY_API Corpus lines_of(std::vector<std::filesystem::path> files);
+
+/// @}
 
 }  // namespace declivity::text

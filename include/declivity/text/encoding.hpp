@@ -13,6 +13,9 @@
 
 namespace declivity::text {
 
+/// @addtogroup text
+/// @{
+
 /// Byte range begin .. end - 1 of a UTF-8 text.
 struct Offsets {
     std::size_t begin = 0;
@@ -70,5 +73,7 @@ struct Padding {
     std::int64_t pad_type_id = 0;
     std::string pad_token = "[PAD]";
 };
+
+/// @}
 
 }  // namespace declivity::text

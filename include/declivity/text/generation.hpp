@@ -17,6 +17,9 @@
 
 namespace declivity::text {
 
+/// @addtogroup text
+/// @{
+
 /// Custom choice of the next token on the device, for models::generate().
 struct NextToken {
     /// Maps logits (N, vocab_size) to tokens (N), i64; below 0 if no token can be chosen. It may read logits on the
@@ -162,8 +165,10 @@ using NextLogitsOfTensor = std::function<Tensor(const Tensor& tokens)>;
 /// among the logits, and if no token is left to choose; any exception of `next` and callbacks
 DECLIVITY_API std::vector<GeneratedSequence> generate(const NextLogits& next, std::span<const std::int64_t> prompt,
                                                       const GenerationOptions& options = {});
+/// Overload for logits of one sequence.
 DECLIVITY_API std::vector<GeneratedSequence> generate(const NextLogitsOfOne& next, std::span<const std::int64_t> prompt,
                                                       const GenerationOptions& options = {});
+/// Overload for logits as a tensor.
 DECLIVITY_API std::vector<GeneratedSequence> generate(const NextLogitsOfTensor& next,
                                                       std::span<const std::int64_t> prompt,
                                                       const GenerationOptions& options = {});
@@ -176,14 +181,19 @@ DECLIVITY_API std::vector<GeneratedSequence> generate(nn::Layer& model, std::spa
 DECLIVITY_API std::vector<GeneratedSequence> generate(const NextLogits& next,
                                                       const std::vector<std::vector<std::int64_t>>& prompts,
                                                       const GenerationOptions& options = {});
+/// Overload for logits of one sequence and several prompts.
 DECLIVITY_API std::vector<GeneratedSequence> generate(const NextLogitsOfOne& next,
                                                       const std::vector<std::vector<std::int64_t>>& prompts,
                                                       const GenerationOptions& options = {});
+/// Overload for logits as a tensor and several prompts.
 DECLIVITY_API std::vector<GeneratedSequence> generate(const NextLogitsOfTensor& next,
                                                       const std::vector<std::vector<std::int64_t>>& prompts,
                                                       const GenerationOptions& options = {});
+/// Overload for a module and several prompts.
 DECLIVITY_API std::vector<GeneratedSequence> generate(nn::Layer& model,
                                                       const std::vector<std::vector<std::int64_t>>& prompts,
                                                       const GenerationOptions& options = {});
+
+/// @}
 
 }  // namespace declivity::text

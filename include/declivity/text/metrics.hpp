@@ -12,6 +12,9 @@
 
 namespace declivity::text {
 
+/// @addtogroup text
+/// @{
+
 using Tokens = std::vector<std::string>;
 
 /// Smoothing of n-gram orders without matches (Chen and Cherry 2014): none: BLEU is 0; floor: smooth_value matches;
@@ -79,5 +82,7 @@ DECLIVITY_API double character_error_rate(std::span<const std::string> hypothese
 /// exp of the negative mean of (natural) log probabilities. See train::Perplexity for model outputs on the device.
 /// @throws ValueError for no values
 DECLIVITY_API double perplexity(std::span<const double> log_probabilities);
+
+/// @}
 
 }  // namespace declivity::text

@@ -13,6 +13,9 @@
 
 namespace declivity::text {
 
+/// @addtogroup text
+/// @{
+
 /// kneser_ney: interpolated modified Kneser-Ney with three discounts per order (Chen and Goodman 1998), or one discount
 /// if there are too few n-grams to estimate three, or 0.5 if there are almost none. add_k: adds k to the count of each
 /// token in each context. backoff: the longest known context, multiplied by `backoff_factor` for each unknown one, down
@@ -73,5 +76,7 @@ class DECLIVITY_API NgramModel {
     struct State;
     std::shared_ptr<State> state_;
 };
+
+/// @}
 
 }  // namespace declivity::text

@@ -15,6 +15,9 @@
 
 namespace declivity::text {
 
+/// @addtogroup text
+/// @{
+
 struct WindowOptions {
     std::int64_t length = 128;  ///< length of an input in tokens
     /// Distance between the starts of consecutive windows; `length` if none, so that each token is a target once.
@@ -81,5 +84,7 @@ class DECLIVITY_API SequenceDataset : public data::Dataset {
     std::vector<std::vector<std::int64_t>> sequences_;
     std::vector<std::int64_t> labels_;
 };
+
+/// @}
 
 }  // namespace declivity::text

@@ -19,6 +19,9 @@
 
 namespace declivity::text {
 
+/// @addtogroup text
+/// @{
+
 /// A token outside of the model's vocabulary, matched in the text before pre-tokenization.
 struct AddedToken {
     std::string content;
@@ -164,5 +167,7 @@ class DECLIVITY_API StreamDecoder {
     std::size_t known_ = 0;  ///< number of ids that were decoded completely
     std::string given_;      ///< the text of these ids
 };
+
+/// @}
 
 }  // namespace declivity::text

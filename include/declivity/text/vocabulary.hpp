@@ -16,6 +16,9 @@
 
 namespace declivity::text {
 
+/// @addtogroup text
+/// @{
+
 struct VocabularyOptions {
     /// Take the first ids, in order; must not be empty.
     std::vector<std::string> specials = {};
@@ -77,5 +80,7 @@ DECLIVITY_API std::vector<std::string> words(std::string_view text);
 DECLIVITY_API std::vector<std::string> characters(std::string_view text);
 /// Splits a text at white space.
 DECLIVITY_API std::vector<std::string> split_whitespace(std::string_view text);
+
+/// @}
 
 }  // namespace declivity::text

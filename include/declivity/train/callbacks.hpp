@@ -10,6 +10,9 @@
 
 namespace declivity::train {
 
+/// @addtogroup train
+/// @{
+
 struct CheckpointOptions {
     std::filesystem::path last = {};  ///< written at the end of each epoch, and when training ends or is interrupted
     std::filesystem::path best = {};  ///< written when the monitored metric improves
@@ -100,5 +103,7 @@ class DECLIVITY_API LearningCurvePicture : public Callback {
     std::filesystem::path path_;
     LearningCurveOptions options_;
 };
+
+/// @}
 
 }  // namespace declivity::train

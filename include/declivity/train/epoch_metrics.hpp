@@ -11,6 +11,9 @@
 
 namespace declivity::train {
 
+/// @addtogroup train
+/// @{
+
 /// Ordered list of named values.
 class DECLIVITY_API Metrics {
   public:
@@ -58,5 +61,7 @@ struct Monitor {
 
 using Figures [[deprecated("train::Metrics")]] = Metrics;
 using EpochFigures [[deprecated("train::EpochMetrics")]] = EpochMetrics;
+
+/// @}
 
 }  // namespace declivity::train

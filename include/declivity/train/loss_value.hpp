@@ -8,6 +8,9 @@
 
 namespace declivity::train {
 
+/// @addtogroup train
+/// @{
+
 /// Result of a loss function. Averages over several batches are weighted: a loss over the tokens that are not ignored,
 /// or with class weights or sample weights, is weighted by these instead of the number of examples, so that the result
 /// does not depend on the batch size.
@@ -45,5 +48,7 @@ class LossValue {
     Tensor loss_, weight_;
     std::optional<double> number_;
 };
+
+/// @}
 
 }  // namespace declivity::train

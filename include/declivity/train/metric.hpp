@@ -17,6 +17,9 @@
 
 namespace declivity::train {
 
+/// @addtogroup train
+/// @{
+
 /// Base class of all metrics. A subclass keeps its state in device tensors, accumulates into them in `do_update`, and
 /// computes the result in `value`:
 ///
@@ -83,7 +86,10 @@ class DECLIVITY_API Metric {
     /// Computes the metric from the state.
     [[nodiscard]] virtual double value(const States& states) const = 0;
     /// State of the last compute(). @throws ValueError, naming `function`, if there was none
-    [[nodiscard]] const States& computed(std::string_view function) const;
+    [[nodiscard]] const States& last_states(std::string_view function) const;
+    [[deprecated("Metric::last_states")]] [[nodiscard]] const States& computed(std::string_view function) const {
+        return last_states(function);
+    }
 
   private:
     Device device_;
@@ -102,5 +108,7 @@ struct NamedMetric {
     /// If empty: the output and the target (ModelOptions::target).
     Of of = {};
 };
+
+/// @}
 
 }  // namespace declivity::train

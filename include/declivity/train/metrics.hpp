@@ -12,6 +12,9 @@
 
 namespace declivity::train {
 
+/// @addtogroup train
+/// @{
+
 /// Fraction of positions whose largest score is at the target class. @throws ShapeError, on update, for other shapes
 class DECLIVITY_API Accuracy : public Metric {
   public:
@@ -71,7 +74,8 @@ class DECLIVITY_API MeanIoU : public ConfusionMatrix {
   public:
     using ConfusionMatrix::ConfusionMatrix;
     /// IoU of each class, of the last compute(); NaN for excluded classes. @throws ValueError if there was none
-    [[nodiscard]] std::vector<double> of_classes() const;
+    [[nodiscard]] std::vector<double> per_class() const;
+    [[deprecated("MeanIoU::per_class")]] [[nodiscard]] std::vector<double> of_classes() const { return per_class(); }
     [[nodiscard]] const std::type_info& capture_safe() const override;
 
   private:
@@ -105,5 +109,7 @@ class DECLIVITY_API Perplexity : public Metric {
     std::int64_t ignore_index_;
     Tensor sum_ = state("sum", {}, DType::f32), counted_ = state("counted", {});
 };
+
+/// @}
 
 }  // namespace declivity::train

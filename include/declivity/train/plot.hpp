@@ -10,6 +10,9 @@
 
 namespace declivity::train {
 
+/// @addtogroup train
+/// @{
+
 /// A line of a plot: y over x, in the given order. Points that are not finite leave a gap.
 struct Series {
     std::string name;
@@ -44,5 +47,7 @@ struct Prediction {
 /// @throws ValueError for no examples, columns < 1, or an inconsistent image
 DECLIVITY_API io::Image8 prediction_grid(std::span<const Prediction> predictions, int columns = 10,
                                          const std::string& title = {});
+
+/// @}
 
 }  // namespace declivity::train

@@ -11,6 +11,9 @@
 
 namespace declivity::train {
 
+/// @addtogroup train
+/// @{
+
 /// Passed to a TrainStep.
 class DECLIVITY_API Step {
   public:
@@ -40,5 +43,7 @@ class DECLIVITY_API Step {
 
 /// A training step for a batch: computes gradients and steps optimizers. Or an evaluation step, which only reports.
 using TrainStep = std::function<void(Step& step, const data::Batch& batch)>;
+
+/// @}
 
 }  // namespace declivity::train

@@ -27,6 +27,9 @@
 
 namespace declivity::train {
 
+/// @addtogroup train
+/// @{
+
 class Callback;
 
 /// Loss function: maps a model's output and the target, such as labels, to a scalar, the mean over the batch:
@@ -158,7 +161,7 @@ struct EvaluateOptions {
 /// Graph capture statistics of a fit.
 struct Replays {
     std::int64_t replayed = 0;  ///< number of steps that were replays of a captured step
-    /// Reason why steps were not captured, such as "the loss is a function of the program's own"; empty if they were.
+    /// Reason why steps were not captured, such as "the loss is a user-defined function"; empty if they were.
     std::string refused;
 };
 
@@ -273,5 +276,7 @@ class DECLIVITY_API Callback {
     /// Called at the end, including interruption, but not after an exception.
     virtual void on_end(Trainer&) {}
 };
+
+/// @}
 
 }  // namespace declivity::train

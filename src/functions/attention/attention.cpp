@@ -51,7 +51,7 @@ std::vector<Tensor> decomposed(const std::vector<Tensor>& in, const ops::Attenti
     scores = where(visible, scores, -infinity);
     const Tensor has_visible = amax(scores.detach(), {-1}, true) != -infinity;
     Tensor weights = where(has_visible, softmax(where(has_visible, scores, 0), -1), 0);
-    if (parameters.dropped > 0) weights = detail::dropped(weights, parameters.dropped, parameters.random);
+    if (parameters.dropped > 0) weights = detail::apply_dropout(weights, parameters.dropped, parameters.random);
     return {permute(matmul(weights, v), {0, 2, 1, 3})};
 }
 

@@ -20,7 +20,7 @@ namespace {
 
 using detail::conv2d_input_gradient;
 
-Tensor convolved(const Tensor& x, const Tensor& weight, const Tensor& bias, const ops::Conv2dParameters& options);
+Tensor convolve(const Tensor& x, const Tensor& weight, const Tensor& bias, const ops::Conv2dParameters& options);
 
 /// Gradient for weights of this shape.
 Tensor weight_gradient(const Tensor& x, const Tensor& g, const Shape& weight_shape,
@@ -37,7 +37,7 @@ Tensor weight_gradient(const Tensor& x, const Tensor& g, const Shape& weight_sha
             return std::vector{context.needs(0)
                                    ? conv2d_input_gradient("conv2d_input_gradient", g.get(name), u, x_shape, options)
                                    : Tensor(),
-                               context.needs(1) ? convolved(x.get(name), u, {}, options) : Tensor()};
+                               context.needs(1) ? convolve(x.get(name), u, {}, options) : Tensor()};
         },
         RuleKind::differentiable);
 }
@@ -53,7 +53,7 @@ Tensor detail::conv2d_input_gradient(std::string_view name, const Tensor& g, con
         [g = detail::saved_for(weight, g), weight = detail::saved_for(g, weight), weight_shape = weight.shape(),
          options, name = std::string(name)](const GradientContext& context) {
             const Tensor& u = context.gradient();
-            return std::vector{context.needs(0) ? convolved(u, weight.get(name), {}, options) : Tensor(),
+            return std::vector{context.needs(0) ? convolve(u, weight.get(name), {}, options) : Tensor(),
                                context.needs(1) ? weight_gradient(u, g.get(name), weight_shape, options) : Tensor()};
         },
         RuleKind::differentiable);
@@ -61,7 +61,7 @@ Tensor detail::conv2d_input_gradient(std::string_view name, const Tensor& g, con
 
 namespace {
 
-Tensor convolved(const Tensor& x, const Tensor& weight, const Tensor& bias, const ops::Conv2dParameters& options) {
+Tensor convolve(const Tensor& x, const Tensor& weight, const Tensor& bias, const ops::Conv2dParameters& options) {
     const ops::View in = x.dense_view(), filter = weight.dense_view();
     const std::optional<ops::View> offset = bias.defined() ? std::optional(bias.dense_view()) : std::nullopt;
     const ops::LazyArray out = ops::conv2d(in, filter, offset, options, detail::use_of(weight));
@@ -127,11 +127,11 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const C
                                   dims_of(options.stride));
     if (is_integer(x.dtype()))
         return call.result(detail::drop_batch_if(convolved_integers(input, weight, bias, options), input.unbatched));
-    const Tensor y = convolved(input.x, weight, bias,
-                               {.stride = options.stride,
-                                .padding = {input.padding[0], input.padding[1]},
-                                .dilation = options.dilation,
-                                .groups = options.groups});
+    const Tensor y = convolve(input.x, weight, bias,
+                              {.stride = options.stride,
+                               .padding = {input.padding[0], input.padding[1]},
+                               .dilation = options.dilation,
+                               .groups = options.groups});
     return call.result(detail::drop_batch_if(y, input.unbatched));
 }
 

@@ -20,7 +20,7 @@ void require_steps(const char* name, std::int64_t steps) {
 }
 
 /// Computed from both ends, like PyTorch, so that both are exact and the sequence is symmetric.
-Tensor spaced(double start, double end, std::int64_t steps, const TensorOptions& options) {
+Tensor make_linspace(double start, double end, std::int64_t steps, const TensorOptions& options) {
     const Tensor position = arange(0, steps, 1, options);
     const double step = steps > 1 ? (end - start) / static_cast<double>(steps - 1) : 0;
     const auto half = static_cast<double>(steps / 2), last = static_cast<double>(steps - 1);
@@ -29,7 +29,7 @@ Tensor spaced(double start, double end, std::int64_t steps, const TensorOptions&
 }
 
 /// start + i (end - start) / (steps - 1), rounded towards 0, in integer arithmetic, so that nothing else is rounded.
-Tensor integer_spaced(std::int64_t start, std::int64_t end, std::int64_t steps, const TensorOptions& options) {
+Tensor make_integer_linspace(std::int64_t start, std::int64_t end, std::int64_t steps, const TensorOptions& options) {
     const std::int64_t n = std::max<std::int64_t>(1, steps - 1);
     const double largest = std::max(std::abs(static_cast<double>(start)), std::abs(static_cast<double>(end)));
     if (!(3 * largest * static_cast<double>(n) < 0x1p62))
@@ -51,7 +51,7 @@ Tensor indices_of(const Triangle& triangle, std::int64_t total, const TensorOpti
 }
 
 void require_triangle(const char* name, std::int64_t rows, std::int64_t columns, const TensorOptions& options) {
-    ops::require_int32_range(name, "sizes", {rows, columns});
+    ops::check_int32_range(name, "sizes", {rows, columns});
     if (rows < 0 || columns < 0)
         throw ValueError(fmt::format("{}: expected sizes of at least 0, got {} and {}", name, rows, columns));
     if (options.dtype != DType::i64 && options.dtype != DType::i32)
@@ -75,7 +75,7 @@ Tensor linspace(Scalar start, Scalar end, std::int64_t steps, const TensorOption
     if (options.dtype == DType::boolean) throw TypeError("linspace: expected a numeric type, got bool");
     if (is_floating(options.dtype)) {
         const TensorOptions compute_options{compute_type(options.dtype), options.device};
-        return call.result(spaced(start.to_double(), end.to_double(), steps, compute_options).to(options.dtype));
+        return call.result(make_linspace(start.to_double(), end.to_double(), steps, compute_options).to(options.dtype));
     }
     for (const Scalar& bound : {start, end})
         if (!(std::abs(bound.to_double()) < 0x1p62))
@@ -86,7 +86,7 @@ Tensor linspace(Scalar start, Scalar end, std::int64_t steps, const TensorOption
         if (!Scalar(bound).fits(options.dtype))
             throw ValueError(
                 fmt::format("linspace: expected bounds representable in {}, got {}", name_of(options.dtype), bound));
-    return call.result(integer_spaced(from, to, steps, options));
+    return call.result(make_integer_linspace(from, to, steps, options));
 }
 
 Tensor logspace(Scalar start, Scalar end, std::int64_t steps, double base, const TensorOptions& options) {
@@ -96,7 +96,8 @@ Tensor logspace(Scalar start, Scalar end, std::int64_t steps, double base, const
     if (!is_floating(options.dtype))
         throw TypeError(fmt::format("logspace: expected a floating type, got {}", name_of(options.dtype)));
     const TensorOptions compute_options{compute_type(options.dtype), options.device};
-    return call.result(pow(base, spaced(start.to_double(), end.to_double(), steps, compute_options)).to(options.dtype));
+    return call.result(
+        pow(base, make_linspace(start.to_double(), end.to_double(), steps, compute_options)).to(options.dtype));
 }
 
 Tensor tril_indices(std::int64_t rows, std::int64_t columns, std::int64_t offset, const TensorOptions& options) {

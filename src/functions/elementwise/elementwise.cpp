@@ -43,7 +43,7 @@ struct Rule {
         for (std::size_t i = 0; i < inputs; ++i) {
             const detail::GradientRules::Input& rule = detail::gradient_rules(function).inputs[i];
             if (!context.needs(i) || !rule.exists) continue;
-            const ops::GradientForm form = info().of_gradient[i].form;
+            const ops::GradientForm form = info().gradient_info[i].form;
             const bool computes = form != ops::GradientForm::g && form != ops::GradientForm::minus_g;
             if (computes && is_16bit_float(context.gradient().dtype()) && !(context.gradient().shape() == shapes[i])) {
                 gradients[i] = decomposed(i, context);  // summed without rounding
@@ -65,7 +65,7 @@ struct Rule {
     /// Gradients without a kernel of their own, which are fused into epilogues; undefined for others.
     [[nodiscard]] Tensor simple(std::size_t input, const Tensor& g) const {
         using ops::GradientForm;
-        switch (info().of_gradient[input].form) {
+        switch (info().gradient_info[input].form) {
             case GradientForm::g:
                 return g;
             case GradientForm::minus_g:
@@ -347,14 +347,14 @@ Tensor clamp(const Tensor& x, Scalar low, const Tensor& high) {
 }
 
 Tensor elementwise(Function function, std::span<const TensorOrScalar> inputs, std::span<const Scalar> parameters,
-                   std::string_view called) {
+                   std::string_view name) {
     const bool with_number = function == Function::add_scalar || function == Function::mul_scalar;
     if (with_number && inputs.size() == 1 && parameters.size() == 1 && dtype_of(parameters[0]) == DType::boolean &&
         !inputs[0].is_scalar() && inputs[0].tensor().defined() && inputs[0].tensor().dtype() == DType::boolean) {
         const std::array<TensorOrScalar, 2> operands_pair{inputs[0], parameters[0]};
-        return elementwise(function == Function::add_scalar ? Function::add : Function::mul, operands_pair, {}, called);
+        return elementwise(function == Function::add_scalar ? Function::add : Function::mul, operands_pair, {}, name);
     }
-    const std::string_view name = called.empty() ? ops::info(function).name : called;
+    if (name.empty()) name = ops::info(function).name;
     const CallData data(ops::info(function), inputs, parameters);
     const FunctionCall call(ops::info(function).name, name, data.inputs(), data.attributes());
     const Operands operands(ops::info(function), name, inputs, parameters);
@@ -366,7 +366,7 @@ Tensor elementwise(Function function, std::span<const TensorOrScalar> inputs, st
         for (TensorOrScalar& input : upcast_inputs)
             if (!input.is_scalar() && input.tensor().dtype() != DType::boolean)
                 input = input.tensor().to(compute_type(type));
-        const Tensor upcast_result = elementwise(function, upcast_inputs, parameters, called);
+        const Tensor upcast_result = elementwise(function, upcast_inputs, parameters, name);
         return call.result(upcast_result.dtype() == DType::boolean ? upcast_result : upcast_result.to(type));
     }
     if (count > 0 && operands[count - 1].dtype() == DType::boolean) function = boolean_equivalent(function);

@@ -90,11 +90,11 @@ FunctionGradients make_gradients(Function function) {
     const ops::FunctionInfo& info = ops::info(function);
     for (std::size_t i = 0; i < 3; ++i) {
         GradientRules::Input& rule = gradients.rules.inputs[i];
-        const bool by_text = info.of_gradient[i].form != ops::GradientForm::none;
+        const bool by_text = info.gradient_info[i].form != ops::GradientForm::none;
         rule.exists = by_text || gradients.decompositions[i] != nullptr;
         rule.decomposition_only = rule.exists && !by_text;
-        rule.needs_input = info.of_gradient[i].needs_input;
-        rule.needs_result = by_text ? info.of_gradient[i].needs_result : ops::mentions(texts[i], 'y');
+        rule.needs_input = info.gradient_info[i].needs_input;
+        rule.needs_result = by_text ? info.gradient_info[i].needs_result : ops::mentions(texts[i], 'y');
         for (std::size_t other = 0; rule.decomposition_only && other < 3; ++other)
             rule.needs_input[other] = ops::mentions(texts[i], static_cast<char>('a' + other));
         gradients.rules.any = gradients.rules.any || rule.exists;

@@ -208,7 +208,7 @@ Tensor logit(const Tensor& x, std::optional<double> eps) {
     const FunctionCall call("logit", {{"x", x}}, {{"eps", eps.value_or(NAN)}});
     call.require_defined({"x"});
     Tensor p = in_compute_type(x);
-    // Not clamp(): above 1/2 the bounds cross, and the lower one takes precedence.
+    // clamp() would differ: above 1/2 the bounds cross, and the lower one takes precedence.
     if (eps) p = where(logical_not(p < *eps), clamp_max(p, 1 - *eps), *eps);
     return call.result(rounded_as(x, log(p) - log1p(-p)));
 }

@@ -12,8 +12,8 @@
 
 namespace declivity {
 
+using detail::access_value;
 using detail::checked_state;
-using detail::used_value;
 
 Tensor Tensor::to(const Device& target) const {
     const Device origin = checked_state(state_, "to").value.device();
@@ -31,7 +31,7 @@ Tensor Tensor::to(const Device& target) const {
 }
 
 Tensor Tensor::to(DType target) const {
-    const ops::LazyArray& from = used_value(state_, "to");
+    const ops::LazyArray& from = access_value(state_, "to");
     if (from.dtype() == target) return *this;
     const FunctionCall call("to", {{"x", *this}}, {{"dtype", target}});
     ops::require_supported(from.device(), target);
@@ -46,7 +46,7 @@ Tensor Tensor::to(DType target) const {
 Tensor Tensor::clone() const {
     checked_state(state_, "clone");
     const FunctionCall call("clone", {{"x", *this}});
-    const ops::View& from = used_value(state_, "clone").view();
+    const ops::View& from = access_value(state_, "clone").view();
     const ops::View out = ops::View::make(from.device(), from.dtype, from.shape);
     ops::copy(from, out);
     if (!any_requires_grad({*this})) return call.result(Tensor(out));

@@ -11,7 +11,7 @@
 #include <declivity/tensor/function_call.hpp>
 #include <fmt/format.h>
 
-#include "autograd/followers.hpp"
+#include "autograd/dependent_views.hpp"
 #include "autograd/in_place.hpp"
 #include "autograd/region_view.hpp"
 #include "functions/support/in_place_arithmetic.hpp"
@@ -27,10 +27,10 @@ namespace {
 constexpr const char* kIndexedAssignment = "operator[]=";
 
 /// With a graph: all handles of `base` get its value with `value` written to the region; in place if only they and its
-/// followers share the memory.
+/// dependent views share the memory.
 void write_in_graph(const Tensor& base, Tensor value, const Region& region) {
     detail::TensorState& state = *state_of(base);
-    detail::release_followers(state);
+    detail::release_dependent_views(state);
     ops::LazyArray elements = std::exchange(state.value, {});
     try {
         const Tensor previous = tensor_of(std::make_shared<detail::TensorState>());  // only its graph node
@@ -41,16 +41,16 @@ void write_in_graph(const Tensor& base, Tensor value, const Region& region) {
         detail::replace_value(base, std::move(result));
     } catch (...) {
         if (!state.value) state.value = elements;
-        detail::refresh_followers(base);
+        detail::refresh_dependent_views(base);
         throw;
     }
 }
 
-/// The right-hand side may be a follower of x (x[0] = x[1]); other views of it would have to change with it.
+/// The right-hand side may be a dependent view of x (x[0] = x[1]); other views of it would have to change with it.
 void refuse_views_of(const Tensor& base, const Tensor& value) {
     const auto& shares = state_of(base)->shares;
     if (!any_requires_grad({base, value}) || state_of(base)->requires_grad || !shares ||
-        state_of(value)->shares != shares || detail::follows(*state_of(base), value))
+        state_of(value)->shares != shares || detail::is_dependent_view(*state_of(base), value))
         return;
     throw ValueError(
         fmt::format("{}: expected a right-hand side with memory of its own when grad mode is on, got one of shape "
@@ -79,7 +79,7 @@ TensorPart Tensor::part(std::span<const Index> indices) const {
 TensorPart::TensorPart(const Tensor& whole, std::shared_ptr<const Region> region)
     : Tensor(detail::part_of(whole, *region)), whole_(whole), region_(std::move(region)) {
     // If all of x is selected, the part is x itself.
-    if (state_of(*this) != state_of(whole)) detail::follow(whole, *this, region_);
+    if (state_of(*this) != state_of(whole)) detail::add_dependent_view(whole, *this, region_);
 }
 
 TensorPart TensorPart::operator[](const Index& index) const { return (*this)[{index}]; }
@@ -113,7 +113,7 @@ void TensorPart::write(const TensorOrScalar& value) {
                         part.shape());
     source = expand(source.to(part.dtype()), part.shape());
     if (detail::written_in_graph(whole_, kIndexedAssignment, source)) {
-        // Another part of x would lose its elements with x's followers.
+        // Another part of x would lose its elements with the dependent views of x.
         if (!state_of(source)->requires_grad) {
             const Tensor detached = tensor_of(std::make_shared<detail::TensorState>());
             state_of(detached)->value = source.value();

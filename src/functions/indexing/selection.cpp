@@ -68,20 +68,20 @@ TensorSelection::TensorSelection(const Shape& shape, std::span<const SelectionIn
 }
 
 /// The indexed result, with the new axes.
-Tensor TensorSelection::viewed() const {
+Tensor TensorSelection::base_view() const {
     Tensor x = *base_;
     for (const std::int64_t axis : new_axes_) x = unsqueeze(x, axis);
     return x;
 }
 
 Tensor TensorSelection::tensor() const {
-    const Tensor x = viewed();
+    const Tensor x = base_view();
     return tensors_.empty() ? x : index(x, tensors_);
 }
 
 void TensorSelection::write(const TensorOrScalar& value) {
     const auto updated_base = [&] {
-        const Tensor x = viewed();
+        const Tensor x = base_view();
         Tensor source = value.is_scalar() ? full({}, value.scalar(), {x.dtype(), x.device()}) : value.tensor();
         if (!source.defined()) throw ValueError("operator[]=: expected a tensor or a number, got an undefined tensor");
         source = source.to(x.device()).to(x.dtype());

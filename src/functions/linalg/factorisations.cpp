@@ -19,7 +19,7 @@ Tensor half_lower(const Tensor& x) { return (tril(x) + tril(x, -1)) * 0.5; }
 
 /// A^-1 X or A^-T X for triangular A.
 Tensor solve_left(const Tensor& a, const Tensor& x, bool upper, bool transposed, bool unit = false) {
-    return triangular_solved(a, x, {.upper = upper, .transposed = transposed, .unit = unit});
+    return solve_triangular(a, x, {.upper = upper, .transposed = transposed, .unit = unit});
 }
 /// X A^-1 or X A^-T.
 Tensor solve_right(const Tensor& x, const Tensor& a, bool upper, bool transposed, bool unit = false) {
@@ -43,7 +43,7 @@ std::pair<Tensor, Tensor> cholesky_factor(const Tensor& a) {
     return {results[0], results[1]};
 }
 
-Tensor triangular_solved(const Tensor& a, const Tensor& b, const ops::TriangularSolve& options) {
+Tensor solve_triangular(const Tensor& a, const Tensor& b, const ops::TriangularSolve& options) {
     const ops::LazyArray x = ops::triangular_solve(a.dense_view(), b.dense_view(), options);
     return attach_backward(
         "linalg::solve_triangular", {a, b}, x,
@@ -51,7 +51,7 @@ Tensor triangular_solved(const Tensor& a, const Tensor& b, const ops::Triangular
             const Tensor triangle = a.get("linalg::solve_triangular");
             ops::TriangularSolve adjoint = options;
             adjoint.transposed = !options.transposed;
-            const Tensor grad_b = triangular_solved(triangle, context.gradient(), adjoint);
+            const Tensor grad_b = solve_triangular(triangle, context.gradient(), adjoint);
             if (!context.needs(0)) return std::vector{Tensor(), grad_b};
             const Tensor solution = context.output(saved_solution, "linalg::solve_triangular");
             const Tensor outer_product =
@@ -108,7 +108,7 @@ Tensor rows_of_pivots(const Tensor& pivots, std::int64_t m) {
     return Tensor(ops::lu_permutation(pivots.detach().to(DType::i32).dense_view(), m)).to(DType::i64);
 }
 
-Tensor lu_solved(const Tensor& lu, const Tensor& rows, const Tensor& b, bool adjoint) {
+Tensor solve_with_lu(const Tensor& lu, const Tensor& rows, const Tensor& b, bool adjoint) {
     if (!adjoint) {
         const Tensor permuted = take_along_axis(b, unsqueeze(rows, 2), 1);
         return solve_left(lu, solve_left(lu, permuted, false, false, true), true, false);
@@ -117,13 +117,13 @@ Tensor lu_solved(const Tensor& lu, const Tensor& rows, const Tensor& b, bool adj
     return take_along_axis(permuted, unsqueeze(argsort(rows, 1), 2), 1);
 }
 
-Tensor solved(const char* name, const Tensor& a, const Tensor& b, Tensor* info) {
+Tensor solve(const char* name, const Tensor& a, const Tensor& b, Tensor* info) {
     ops::LazyArray x;
     LuParts parts;
     {
         const NoGrad no_grad;
         parts = lu_parts(a.detach());
-        x = lu_solved(parts.lu, parts.permutation, b.detach(), false).value();
+        x = solve_with_lu(parts.lu, parts.permutation, b.detach(), false).value();
     }
     if (info != nullptr) *info = parts.info;
     return attach_backward(
@@ -132,7 +132,7 @@ Tensor solved(const char* name, const Tensor& a, const Tensor& b, Tensor* info) 
          saved_solution = Saved::result(x)](const GradientContext& context) {
             const Tensor& g = context.gradient();
             const Tensor grad_b =
-                grad_enabled() ? solved(name, transpose(a.get(name)), g, nullptr) : lu_solved(lu, rows, g, true);
+                grad_enabled() ? solve(name, transpose(a.get(name)), g, nullptr) : solve_with_lu(lu, rows, g, true);
             return std::vector{
                 context.needs(0) ? -matmul(grad_b, transpose(context.output(saved_solution, name))) : Tensor(), grad_b};
         },

@@ -34,7 +34,7 @@ bool upper_of(const char* name, std::string_view uplo) {
     throw ValueError(fmt::format("{}: expected uplo \"L\" or \"U\", got \"{}\"", name, uplo));
 }
 
-FactorInfo factored(const char* name, const Tensor& a, bool upper) {
+FactorInfo factor_cholesky(const char* name, const Tensor& a, bool upper) {
     detail::require_square(name, "a", a);
     const Batch batch(a);
     const auto [factor, info] = detail::cholesky_factor(upper ? transpose(batch.x()) : batch.x());
@@ -67,13 +67,13 @@ Lu unpacked(const Tensor& lu, const Tensor& rows) {
 Tensor cholesky(const Tensor& a, bool upper) {
     const FunctionCall call("linalg::cholesky", {{"a", a}}, {{"upper", upper}});
     call.require_defined({"a"});
-    return call.result(factored("linalg::cholesky", a, upper).factor);
+    return call.result(factor_cholesky("linalg::cholesky", a, upper).factor);
 }
 
 FactorInfo cholesky_ex(const Tensor& a, bool upper) {
     const FunctionCall call("linalg::cholesky_ex", {{"a", a}}, {{"upper", upper}});
     call.require_defined({"a"});
-    const FactorInfo result = factored("linalg::cholesky_ex", a, upper);
+    const FactorInfo result = factor_cholesky("linalg::cholesky_ex", a, upper);
     call.results({result.factor, result.info});
     return result;
 }
@@ -91,9 +91,9 @@ Tensor cholesky_solve(const Tensor& b, const Tensor& factor, bool upper) {
                         b.shape().str(), factor.shape().str()));
     const auto [left, right] = detail::broadcast_batches(name, factor, b);
     const Batch triangles(left), sides(right);
-    const Tensor first = detail::triangular_solved(triangles.x(), sides.x(), {.upper = upper, .transposed = upper});
+    const Tensor first = detail::solve_triangular(triangles.x(), sides.x(), {.upper = upper, .transposed = upper});
     return call.result(
-        sides.restore(detail::triangular_solved(triangles.x(), first, {.upper = upper, .transposed = !upper})));
+        sides.restore(detail::solve_triangular(triangles.x(), first, {.upper = upper, .transposed = !upper})));
 }
 
 Tensor cholesky_inverse(const Tensor& factor, bool upper) {
@@ -161,8 +161,8 @@ Tensor lu_solve(const Tensor& lu, const Tensor& pivots, const Tensor& b, bool le
     const auto [factors, right] = detail::broadcast_batches(name, lu, sides);
     const Tensor expanded_pivots = expand(pivots, detail::append_dims(detail::batch_shape_of(factors), {lu.size(-1)}));
     const Batch batch(factors), b_batch(right), pivot_batch(expanded_pivots, 1);
-    const Tensor x = b_batch.restore(detail::lu_solved(batch.x(), detail::rows_of_pivots(pivot_batch.x(), lu.size(-1)),
-                                                       b_batch.x(), adjoint == left));
+    const Tensor x = b_batch.restore(detail::solve_with_lu(
+        batch.x(), detail::rows_of_pivots(pivot_batch.x(), lu.size(-1)), b_batch.x(), adjoint == left));
     return call.result(left ? x : transpose(x));
 }
 

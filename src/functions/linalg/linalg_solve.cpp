@@ -33,7 +33,7 @@ void require_sides(const char* name, const Tensor& a, const Tensor& b, bool left
 SolutionInfo solution(const char* name, const Tensor& a, const Tensor& b, bool left) {
     detail::require_square(name, "a", a);
     ops::require_real(name, "b", b.dtype());
-    // Like PyTorch: b is a batch of vectors if it has the axes of a but the last.
+    // PyTorch: b is a batch of vectors if it has the axes of a but the last.
     Shape vector_batch = a.shape();
     vector_batch.erase(vector_batch.rank() - 1);
     const bool vectors = b.rank() == 1 || (b.rank() + 1 == a.rank() && b.shape() == vector_batch);
@@ -48,7 +48,7 @@ SolutionInfo solution(const char* name, const Tensor& a, const Tensor& b, bool l
     const auto [matrices, right] = detail::broadcast_batches(name, left ? a : transpose(a), sides);
     const Batch batch(matrices), b_batch(right);
     Tensor info;
-    const Tensor x = b_batch.restore(detail::solved(name, batch.x(), b_batch.x(), &info));
+    const Tensor x = b_batch.restore(detail::solve(name, batch.x(), b_batch.x(), &info));
     return {vectors ? squeeze(x, {-1}) : left ? x : transpose(x), batch.restore(info)};
 }
 
@@ -58,7 +58,7 @@ InverseInfo inverse(const char* name, const Tensor& a) {
     const std::int64_t n = a.size(-1);
     const Tensor identity = expand(detail::identity_like(batch.x(), n, n), batch.x().shape());
     Tensor info;
-    const Tensor x = detail::solved(name, batch.x(), identity, &info);
+    const Tensor x = detail::solve(name, batch.x(), identity, &info);
     return {batch.restore(x), batch.restore(info)};
 }
 
@@ -100,7 +100,7 @@ Tensor determinant(const Tensor& a) {
                 const Tensor near = parts.lu + perturbation;
                 const Tensor value_near = prod(diagonal(near, 0, 1, 2), {1}) * sign_of(parts.pivots, x.dtype());
                 const Tensor inverse_transpose =
-                    detail::lu_solved(near, parts.permutation, expand(identity, x.shape()), true);
+                    detail::solve_with_lu(near, parts.permutation, expand(identity, x.shape()), true);
                 return std::vector{g * per_matrix(value_near) * inverse_transpose};
             }
             {
@@ -113,7 +113,7 @@ Tensor determinant(const Tensor& a) {
                     take_along_axis(matmul(l, perturbation * scale), unsqueeze(argsort(parts.permutation, 1), 2), 1);
             }
             const Tensor near = x + perturbation_of_a;
-            const Tensor inverse_near = detail::solved("linalg::det", near, expand(identity, x.shape()), nullptr);
+            const Tensor inverse_near = detail::solve("linalg::det", near, expand(identity, x.shape()), nullptr);
             return std::vector{g * per_matrix(determinant(near)) * transpose(inverse_near)};
         },
         RuleKind::differentiable);
@@ -134,7 +134,7 @@ SignLogDet sign_and_log(const Tensor& a) {
         [a = Saved(a)](const GradientContext& context) {
             const Tensor x = a.get("linalg::slogdet");
             const Tensor identity = expand(detail::identity_like(x, x.size(1), x.size(1)), x.shape());
-            const Tensor inverse_transpose = detail::solved("linalg::slogdet", transpose(x), identity, nullptr);
+            const Tensor inverse_transpose = detail::solve("linalg::slogdet", transpose(x), identity, nullptr);
             return std::vector{per_matrix(context.gradient()) * inverse_transpose};
         },
         RuleKind::differentiable);
@@ -153,7 +153,7 @@ Tensor solve_triangular(const Tensor& a, const Tensor& b, const SolveTriangularO
     require_sides(name, a, b, options.left);
     const auto [triangles, sides] = detail::broadcast_batches(name, a, options.left ? b : transpose(b));
     const Batch batch(triangles), b_batch(sides);
-    const Tensor x = b_batch.restore(detail::triangular_solved(
+    const Tensor x = b_batch.restore(detail::solve_triangular(
         batch.x(), b_batch.x(), {.upper = options.upper, .transposed = !options.left, .unit = options.unitriangular}));
     return call.result(options.left ? x : transpose(x));
 }
@@ -192,7 +192,7 @@ LeastSquares lstsq(const Tensor& a, const Tensor& b) {
     call.require_defined({"a", "b"});
     detail::require_matrices(name, "a", a);
     ops::require_real(name, "b", b.dtype());
-    // Like PyTorch: b is a batch of vectors if it has the axes of a but the last.
+    // PyTorch: b is a batch of vectors if it has the axes of a but the last.
     Shape vector_batch = a.shape();
     vector_batch.erase(vector_batch.rank() - 1);
     const bool vectors = b.rank() + 1 == a.rank() && b.shape() == vector_batch;
@@ -208,10 +208,10 @@ LeastSquares lstsq(const Tensor& a, const Tensor& b) {
     Tensor x;
     if (m >= n) {
         const auto [q, r] = detail::qr_parts(batch.x(), n);
-        x = detail::triangular_solved(r, matmul(transpose(q), b_batch.x()), {.upper = true});
+        x = detail::solve_triangular(r, matmul(transpose(q), b_batch.x()), {.upper = true});
     } else {
         const auto [q, r] = detail::qr_parts(transpose(batch.x()), m);
-        x = matmul(q, detail::triangular_solved(r, b_batch.x(), {.upper = true, .transposed = true}));
+        x = matmul(q, detail::solve_triangular(r, b_batch.x(), {.upper = true, .transposed = true}));
     }
     LeastSquares result;
     result.solution = b_batch.restore(x);

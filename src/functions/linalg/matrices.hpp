@@ -39,7 +39,7 @@ Tensor identity_like(const Tensor& x, std::int64_t rows, std::int64_t columns);
 
 /// The lower factor, and info.
 std::pair<Tensor, Tensor> cholesky_factor(const Tensor& a);
-Tensor triangular_solved(const Tensor& a, const Tensor& b, const ops::TriangularSolve& options);
+Tensor solve_triangular(const Tensor& a, const Tensor& b, const ops::TriangularSolve& options);
 
 struct LuParts {
     Tensor lu, pivots, permutation, info;
@@ -48,8 +48,8 @@ LuParts lu_parts(const Tensor& a);
 /// Row indices from pivots: (batch, m).
 Tensor rows_of_pivots(const Tensor& pivots, std::int64_t m);
 /// Solution X of A X = B, or of A^T X = B.
-Tensor lu_solved(const Tensor& lu, const Tensor& rows, const Tensor& b, bool adjoint);
-Tensor solved(const char* name, const Tensor& a, const Tensor& b, Tensor* info);
+Tensor solve_with_lu(const Tensor& lu, const Tensor& rows, const Tensor& b, bool adjoint);
+Tensor solve(const char* name, const Tensor& a, const Tensor& b, Tensor* info);
 
 /// q (batch, m, columns), r (batch, columns, n); without gradients if columns > n.
 std::pair<Tensor, Tensor> qr_parts(const Tensor& a, std::int64_t columns);

@@ -49,7 +49,7 @@ std::pair<Tensor, Tensor> eigh_parts(const Tensor& a, bool upper) {
 Tensor eigh_values(const Tensor& a, bool upper) {
     if (!any_requires_grad({a})) return Tensor(ops::eigh(a.dense_view(), upper, false).values);
     const ops::EigenResults forward = ops::eigh(a.dense_view(), upper, true);
-    // Also valid for equal eigenvalues, unlike the gradient of eigenvectors.
+    // This holds for equal eigenvalues as well, unlike the gradient of eigenvectors.
     return attach_backward(
         "linalg::eigvalsh", {a}, forward.values,
         [upper, a = Saved(a), saved_vectors = Saved::result(forward.vectors)](const GradientContext& context) {
@@ -138,7 +138,7 @@ Tensor svd_values(const Tensor& a) {
             const NoGrad no_grad;
             return svd_parts(a.detach(), false);
         }();
-        // Also valid for equal singular values and for 0, unlike the gradient of singular vectors.
+        // This holds for equal singular values and for 0 as well, unlike the gradient of singular vectors.
         return attach_backward(
             "linalg::svdvals", {a}, forward.s.value(),
             [a = Saved(a), u = forward.u, vh = forward.vh](const GradientContext& context) {

@@ -132,7 +132,7 @@ Tensor hinge_embedding_loss(const Tensor& x, const Tensor& target, double margin
     call.require_defined({"x", "target"});
     const DType type = detail::pair_type("hinge_embedding_loss", x, target);
     const Tensor upcast_x = upcast(x);
-    // Like PyTorch: for a target that is neither 0 nor 1 both terms are used.
+    // PyTorch: for a target that is neither 0 nor 1 both terms are used.
     const Tensor losses =
         where(target != 1, detail::at_least_zero(margin - upcast_x), 0) + where(target != -1, upcast_x, 0);
     return call.result(detail::reduced(losses, reduction).to(type));

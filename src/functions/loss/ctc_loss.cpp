@@ -72,7 +72,7 @@ Tensor decomposed(const Sequences& sequences, std::int64_t blank) {
                                                    where(skips, shift_columns(alpha, 2), kLogZero));
         alpha = where(as_column(sequences.input_lengths > t), incoming + select(emissions, 0, t), alpha);
     }
-    // With no steps at all: the initial state.
+    // Rows without any step keep the initial state.
     const auto last = [&](const Tensor& position) { return reshape(gather(alpha, 1, as_column(position)), {n}); };
     const Tensor last_blank = last(2 * length), last_label = last(where(length > 0, 2 * length - 1, 0));
     const Tensor loss =

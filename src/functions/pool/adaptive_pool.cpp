@@ -19,7 +19,7 @@ namespace {
 /// Output sizes for a batch.
 Dims checked(const char* name, const Tensor& x, const Dims& output_size) {
     Dims sizes = output_size;
-    ops::require_int32_range(name, "the output size", output_size);
+    ops::check_int32_range(name, "the output size", output_size);
     for (int axis = 0; axis < sizes.rank(); ++axis) {
         const std::int64_t length = x.shape()[2 + axis];
         if (sizes[axis] == -1) sizes[axis] = length;

@@ -47,7 +47,7 @@ Tensor max_unpool(const char* name, const Tensor& input, const Tensor& indices, 
     const Tensor flat_index = reshape(indices.to(DType::i64), {planes, input_size});
     const Tensor rows = reshape(x, {planes, input_size});
     const Tensor y = scatter(zeros({planes, size}, {x.dtype(), x.device()}), 1, flat_index, rows.detach());
-    // Like PyTorch: if several maxima go to one index, each gets the whole gradient, since overlapping windows found
+    // PyTorch: if several maxima go to one index, each gets the whole gradient, since overlapping windows found
     // the same element.
     const Tensor unpooled = attach_backward(
         name, {rows}, y.value(),

@@ -16,7 +16,7 @@
 namespace declivity {
 
 /// The mask is regenerated from the same random call in backward, so only the call is saved for the gradient.
-Tensor detail::dropped(const Tensor& x, double probability, const ops::RandomCall& random) {
+Tensor detail::apply_dropout(const Tensor& x, double probability, const ops::RandomCall& random) {
     const DType dtype = x.dtype(), compute = compute_type(dtype);
     const auto cast_to = [](const ops::Expression& from, DType to) {
         return from.dtype() == to ? from : ops::Expression::cast(from, to);
@@ -29,7 +29,7 @@ Tensor detail::dropped(const Tensor& x, double probability, const ops::RandomCal
     return attach_backward(
         "dropout", {x}, result,
         [probability, random](const GradientContext& context) {
-            return std::vector{detail::dropped(context.gradient(), probability, random)};
+            return std::vector{detail::apply_dropout(context.gradient(), probability, random)};
         },
         RuleKind::differentiable);
 }
@@ -45,7 +45,7 @@ Tensor dropout(const Tensor& x, double p, const std::optional<Generator>& genera
                                       x.device().name(), generator->device().name()));
     if (p == 0) return call.result(x);
     const DType compute = compute_type(x.dtype());
-    return call.result(detail::dropped(
+    return call.result(detail::apply_dropout(
         x, p,
         generator ? generator->take("dropout", compute, x.shape()) : ops::take_random(x.device(), compute, x.numel())));
 }

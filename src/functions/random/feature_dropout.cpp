@@ -28,8 +28,8 @@ Tensor channel_mask(const Tensor& x, int leading_axes, double p, const MaybeGene
     return bernoulli(shape, 1 - p, {x.dtype(), x.device()}, generator);
 }
 
-Tensor dropped(const char* function, const Tensor& x, double p, const MaybeGenerator& generator, int unbatched,
-               int rank) {
+Tensor apply_feature_dropout(const char* function, const Tensor& x, double p, const MaybeGenerator& generator,
+                             int unbatched, int rank) {
     const FunctionCall call(function, {{"x", x}}, {{"p", p}});
     call.require_defined({"x"});
     check(function, x, p, generator);
@@ -42,8 +42,8 @@ Tensor dropped(const char* function, const Tensor& x, double p, const MaybeGener
 }
 
 /// @param leading_axes number of leading axes whose elements are dropped or kept as a whole
-Tensor alpha_dropped(const char* function, const Tensor& x, double p, const MaybeGenerator& generator,
-                     int leading_axes) {
+Tensor apply_alpha_dropout(const char* function, const Tensor& x, double p, const MaybeGenerator& generator,
+                           int leading_axes) {
     const FunctionCall call(function, {{"x", x}}, {{"p", p}});
     call.require_defined({"x"});
     check(function, x, p, generator);
@@ -61,19 +61,19 @@ Tensor alpha_dropped(const char* function, const Tensor& x, double p, const Mayb
 }  // namespace
 
 Tensor dropout1d(const Tensor& x, double p, const MaybeGenerator& generator) {
-    return dropped("dropout1d", x, p, generator, 1, 3);
+    return apply_feature_dropout("dropout1d", x, p, generator, 1, 3);
 }
 Tensor dropout2d(const Tensor& x, double p, const MaybeGenerator& generator) {
-    return dropped("dropout2d", x, p, generator, 2, 4);
+    return apply_feature_dropout("dropout2d", x, p, generator, 2, 4);
 }
 Tensor dropout3d(const Tensor& x, double p, const MaybeGenerator& generator) {
-    return dropped("dropout3d", x, p, generator, 1, 5);
+    return apply_feature_dropout("dropout3d", x, p, generator, 1, 5);
 }
 Tensor alpha_dropout(const Tensor& x, double p, const MaybeGenerator& generator) {
-    return alpha_dropped("alpha_dropout", x, p, generator, x.defined() ? x.rank() : 0);
+    return apply_alpha_dropout("alpha_dropout", x, p, generator, x.defined() ? x.rank() : 0);
 }
 Tensor feature_alpha_dropout(const Tensor& x, double p, const MaybeGenerator& generator) {
-    return alpha_dropped("feature_alpha_dropout", x, p, generator, 2);
+    return apply_alpha_dropout("feature_alpha_dropout", x, p, generator, 2);
 }
 
 }  // namespace declivity

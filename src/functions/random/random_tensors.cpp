@@ -156,7 +156,7 @@ Tensor randperm(std::int64_t n, const TensorOptions& options, const std::optiona
     const Generator source = generator ? *generator : Generator::default_of(device);
     std::vector<std::int64_t> order(static_cast<std::size_t>(n));
     std::iota(order.begin(), order.end(), 0);
-    source.take_on_host("randperm", [&](const ops::RandomPosition& position) {
+    source.draw_on_host("randperm", [&](const ops::RandomPosition& position) {
         // Element i is swapped with one that is not before it, by two 32-bit words.
         std::array<std::uint32_t, 4> words{};
         for (std::uint64_t i = 0; i < order.size(); ++i) {

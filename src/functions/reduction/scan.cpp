@@ -22,7 +22,7 @@ Shape outer_axis_inner(const Shape& shape, int axis) {
 }
 
 /// Calls the kernel, without gradient.
-Tensor scanned(const char* name, ops::Scan kind, const Tensor& x, int axis) {
+Tensor run_scan(const char* name, ops::Scan kind, const Tensor& x, int axis) {
     const ops::View in = reshape(x.detach(), outer_axis_inner(x.shape(), axis)).dense_view();
     const ops::View out = ops::View::make(in.device(), in.dtype, in.shape);
     ops::scan(name, kind, in, out);
@@ -33,7 +33,7 @@ Tensor reversed(const Tensor& x, int axis) { return flip(x, {axis}); }
 
 Tensor summed(const char* name, const Tensor& x, int axis) {
     const NoGrad no_grad;
-    return scanned(name, ops::Scan::sum, x, axis);
+    return run_scan(name, ops::Scan::sum, x, axis);
 }
 
 /// Differentiable cumulative sum in either direction; its gradient is the one in the other direction.
@@ -93,7 +93,7 @@ Tensor cumprod(const Tensor& x, std::int64_t axis) {
     const Tensor input = as_sum_type(x);
     if (x.rank() == 0) return call.result(input);
     if (!any_requires_grad({x}) && !detail::by_decomposition())
-        return call.result(scanned("cumprod", ops::Scan::product, input, along));
+        return call.result(run_scan("cumprod", ops::Scan::product, input, along));
     const auto products = [&](const Tensor& values) {
         return by_doubling(values, along, [](const Tensor& a, const Tensor& b) { return a * b; });
     };
@@ -107,7 +107,7 @@ Tensor logcumsumexp(const Tensor& x, std::int64_t axis) {
     const int along = detail::normalize_axis_of("logcumsumexp", x, axis);
     if (x.rank() == 0) return call.result(x);
     if (!any_requires_grad({x}) && !detail::by_decomposition())
-        return call.result(scanned("logcumsumexp", ops::Scan::log_sum_exp, x, along));
+        return call.result(run_scan("logcumsumexp", ops::Scan::log_sum_exp, x, along));
     const auto combine = [&](const Tensor& values) {
         // Two equal infinities have no gradient of their own: the later one stands for both, so that finite elements
         // behind it keep gradient 0.

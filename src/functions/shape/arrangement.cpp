@@ -123,7 +123,7 @@ std::vector<Tensor> tensor_split(const Tensor& x, std::int64_t sections, std::in
     const FunctionCall call("tensor_split", {{"x", x}}, {{"sections", sections}, {"axis", axis}});
     call.require_defined({"x"});
     const int along = normalize_axis("tensor_split", axis, x.rank());
-    ops::require_int32_range("tensor_split", "the sections", {sections});
+    ops::check_int32_range("tensor_split", "the sections", {sections});
     if (sections < 1) throw ValueError(fmt::format("tensor_split: expected at least 1 section, got {}", sections));
     const std::int64_t base_size = x.size(along) / sections, extra = x.size(along) % sections;
     std::vector<Tensor> parts;
@@ -247,7 +247,7 @@ Tensor combinations(const Tensor& x, std::int64_t r, bool with_replacement) {
     ops::require_rank("combinations", "x", x.shape(), 1, "N");
     if (r < 0) throw ValueError(fmt::format("combinations: expected r of at least 0, got {}", r));
     if (r == 0) return call.result(slice(x, 0, 0, 0));
-    ops::require_int32_range("combinations", "r", {r});
+    ops::check_int32_range("combinations", "r", {r});
     if (x.numel() == 0 || (!with_replacement && r > x.numel())) return call.result(reshape(slice(x, 0, 0, 0), {0, r}));
     // Rows of k indices grow by each index that may follow their last one.
     const std::int64_t n = x.numel(), step = with_replacement ? 0 : 1;

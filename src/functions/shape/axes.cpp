@@ -425,7 +425,7 @@ Shape leading_of(const Tensor& x) {
 }
 
 Tensor to_space(const char* name, const Tensor& x, std::int64_t r, bool blocks_first) {
-    ops::require_int32_range(name, "the factor", {r});  // its square is below 2^63
+    ops::check_int32_range(name, "the factor", {r});  // its square is below 2^63
     require_blocks(name, x, r >= 1 && x.rank() >= 3 && x.shape()[-3] % (r * r) == 0, r);
     const Shape leading = leading_of(x);
     const std::int64_t c = x.shape()[-3] / (r * r), h = x.shape()[-2], w = x.shape()[-1];
@@ -438,7 +438,7 @@ Tensor to_space(const char* name, const Tensor& x, std::int64_t r, bool blocks_f
 }
 
 Tensor from_space(const char* name, const Tensor& x, std::int64_t r, bool blocks_first) {
-    ops::require_int32_range(name, "the factor", {r});
+    ops::check_int32_range(name, "the factor", {r});
     require_blocks(name, x, r >= 1 && x.rank() >= 3 && x.shape()[-2] % r == 0 && x.shape()[-1] % r == 0, r);
     const Shape leading = leading_of(x);
     const std::int64_t c = x.shape()[-3], h = x.shape()[-2] / r, w = x.shape()[-1] / r;

@@ -27,7 +27,7 @@ Tensor border(const Tensor& x, int axis, std::int64_t count, bool begin, PadMode
     return expand(begin ? slice(x, axis, 0, 1) : slice(x, axis, n - 1, n), shape);
 }
 
-Tensor padded(const Tensor& x, int axis, std::int64_t begin, std::int64_t end, PadMode mode) {
+Tensor pad_axis(const Tensor& x, int axis, std::int64_t begin, std::int64_t end, PadMode mode) {
     std::vector<Tensor> parts;
     if (begin > 0) parts.push_back(border(x, axis, begin, true, mode));
     parts.push_back(x);
@@ -50,7 +50,7 @@ Tensor pad(const Tensor& x, const std::vector<std::int64_t>& pads, PadMode mode,
         before[x.rank() - 1 - i] = pads[static_cast<std::size_t>(2 * i)];
         after[x.rank() - 1 - i] = pads[static_cast<std::size_t>(2 * i + 1)];
     }
-    for (const Dims& widths : {before, after}) ops::require_int32_range("pad", "the pads", widths);
+    for (const Dims& widths : {before, after}) ops::check_int32_range("pad", "the pads", widths);
     if (mode == PadMode::constant) return call.result(pad(x, before, after, value));
     // Circular padding is cropped before it is extended at the other end. Other modes are cropped afterwards, as in
     // PyTorch.
@@ -68,15 +68,15 @@ Tensor pad(const Tensor& x, const std::vector<std::int64_t>& pads, PadMode mode,
                             std::max(required, -cut), axis, before[axis], after[axis], name_of(mode), x.shape().str()));
     }
     Tensor y = x;
-    const auto cropped = [&](int axis) {
+    const auto crop_axis = [&](int axis) {
         const std::int64_t first = std::max<std::int64_t>(-before[axis], 0),
                            last = y.shape()[axis] + std::min<std::int64_t>(after[axis], 0);
         return first > 0 || last < y.shape()[axis] ? slice(y, axis, first, last) : y;
     };
     for (int axis = x.rank() - 1; axis >= 0; --axis) {
-        if (circular) y = cropped(axis);
-        y = padded(y, axis, before[axis], after[axis], mode);
-        if (!circular) y = cropped(axis);
+        if (circular) y = crop_axis(axis);
+        y = pad_axis(y, axis, before[axis], after[axis], mode);
+        if (!circular) y = crop_axis(axis);
     }
     return call.result(y);
 }

@@ -124,7 +124,7 @@ Tensor concatenated(const char* name, std::vector<Tensor> parts, std::int64_t ax
     const FunctionCall call("concat", name, inputs, attributes);
     if (parts.empty()) throw ValueError(fmt::format("{}: expected at least one tensor, got none", name));
     call.require_defined({"parts"});
-    // Like in PyTorch, a tensor of shape [0] can be concatenated with any.
+    // PyTorch: a tensor of shape [0] can be concatenated with any.
     const auto is_empty = [](const Tensor& part) { return part.rank() == 1 && part.numel() == 0; };
     if (!std::ranges::all_of(parts, is_empty) &&
         std::ranges::any_of(parts, [](const Tensor& part) { return part.rank() > 1; }))

@@ -29,7 +29,7 @@ Tensor ortho(std::int64_t n, const Tensor& like) {
 }
 
 /// Checked input in f32 or f64, with its axis last.
-Tensor prepared(const char* name, const Tensor& x, std::int64_t axis, std::string_view norm) {
+Tensor prepare_dct(const char* name, const Tensor& x, std::int64_t axis, std::string_view norm) {
     const int along = normalize_axis(name, axis, x.rank());
     if (norm != "backward" && norm != "ortho")
         throw ValueError(fmt::format("{}: expected norm \"backward\" or \"ortho\", got \"{}\"", name, norm));
@@ -40,7 +40,7 @@ Tensor prepared(const char* name, const Tensor& x, std::int64_t axis, std::strin
     return movedim(x.to(real), along, -1);
 }
 
-Tensor finished(const Tensor& y, const Tensor& x, std::int64_t axis) {
+Tensor finish_dct(const Tensor& y, const Tensor& x, std::int64_t axis) {
     const Tensor moved = movedim(y, -1, normalize_axis("dct", axis, x.rank()));
     return is_16bit_float(x.dtype()) ? moved.to(x.dtype()) : moved;
 }
@@ -50,7 +50,7 @@ Tensor finished(const Tensor& y, const Tensor& x, std::int64_t axis) {
 Tensor dct(const Tensor& x, std::int64_t axis, std::string_view norm) {
     const FunctionCall call("fft::dct", {{"x", x}}, {{"axis", axis}, {"norm", norm}});
     call.require_defined({"x"});
-    const Tensor in = prepared("fft::dct", x, axis, norm);
+    const Tensor in = prepare_dct("fft::dct", x, axis, norm);
     const std::int64_t n = in.size(-1), h = n / 2;
     // Even indices ascending, odd indices descending.
     const Tensor order = n == 1 ? in : concat({slice(in, -1, 0, n, 2), flip(slice(in, -1, 1, n, 2), {-1})}, -1);
@@ -59,13 +59,13 @@ Tensor dct(const Tensor& x, std::int64_t axis, std::string_view norm) {
     Tensor y = select(rotated, -1, 0);
     if (n > 2) y = concat({y, flip(-slice(select(rotated, -1, 1), -1, 1, n - h), {-1})}, -1);
     if (norm == "ortho") y = y * ortho(n, in);
-    return call.result(finished(y, x, axis));
+    return call.result(finish_dct(y, x, axis));
 }
 
 Tensor idct(const Tensor& x, std::int64_t axis, std::string_view norm) {
     const FunctionCall call("fft::idct", {{"x", x}}, {{"axis", axis}, {"norm", norm}});
     call.require_defined({"x"});
-    Tensor in = prepared("fft::idct", x, axis, norm);
+    Tensor in = prepare_dct("fft::idct", x, axis, norm);
     const std::int64_t n = in.size(-1), h = n / 2;
     if (norm == "ortho") in = in / ortho(n, in);
     // y[k] - i y[n - k] for k = 0 .. n / 2; y[n] is 0.
@@ -74,7 +74,7 @@ Tensor idct(const Tensor& x, std::int64_t axis, std::string_view norm) {
     const Tensor spectrum =
         complex_mul(complex(slice(in, -1, 0, h + 1), -others), complex_conj(eighth_turns(n, in))) * 0.5;
     const Tensor order = irfft(spectrum, n);
-    if (n == 1) return call.result(finished(order, x, axis));
+    if (n == 1) return call.result(finish_dct(order, x, axis));
     const std::int64_t even = n - h;
     const Tensor rising = slice(order, -1, 0, even), falling = flip(slice(order, -1, even, n), {-1});
     Shape shape = in.shape();
@@ -83,7 +83,7 @@ Tensor idct(const Tensor& x, std::int64_t axis, std::string_view norm) {
     shape[shape.rank() - 1] = 2 * h;
     y = reshape(y, shape);
     if (even > h) y = concat({y, slice(rising, -1, h, even)}, -1);
-    return call.result(finished(y, x, axis));
+    return call.result(finish_dct(y, x, axis));
 }
 
 }  // namespace declivity::fft

@@ -123,7 +123,7 @@ std::int64_t length_of(const char* name, std::int64_t requested, std::int64_t de
 }
 
 /// x truncated, or padded with zeros, to n elements along an axis.
-Tensor resized(const Tensor& x, int axis, std::int64_t n) {
+Tensor crop_or_pad(const Tensor& x, int axis, std::int64_t n) {
     const std::int64_t length = x.size(axis);
     if (length == n) return x;
     if (length > n) return slice(x, axis, 0, n);
@@ -134,14 +134,14 @@ Tensor resized(const Tensor& x, int axis, std::int64_t n) {
 
 Tensor along(const char* name, const Tensor& x, std::int64_t n, int axis, bool backwards, std::string_view norm) {
     n = length_of(name, n, x.size(axis), x);
-    return transformed(name, resized(x, axis, n), axis, backwards, scale_of(name, norm, backwards, n));
+    return transformed(name, crop_or_pad(x, axis, n), axis, backwards, scale_of(name, norm, backwards, n));
 }
 
 /// @param conjugate the opposite direction, as in ihfft
 Tensor real_along(const char* name, const Tensor& x, std::int64_t n, int axis, bool conjugate, std::string_view norm) {
     n = length_of(name, n, x.size(axis), x);
     const double scale = scale_of(name, norm, conjugate, n);
-    const Tensor in = resized(x, axis, n);
+    const Tensor in = crop_or_pad(x, axis, n);
     Tensor y;
     if (n % 2 != 0) y = slice(transformed(name, complex(in, zeros_like(in)), axis, false, scale), axis, 0, n / 2 + 1);
     else y = movedim(to_half(name, movedim(in, axis, -1), scale), -2, axis);
@@ -152,7 +152,7 @@ Tensor real_along(const char* name, const Tensor& x, std::int64_t n, int axis, b
 Tensor back_along(const char* name, const Tensor& x, std::int64_t n, int axis, bool conjugate, std::string_view norm) {
     n = length_of(name, n, 2 * (x.size(axis) - 1), x);
     const double scale = scale_of(name, norm, !conjugate, n);
-    Tensor in = resized(x, axis, n / 2 + 1);
+    Tensor in = crop_or_pad(x, axis, n / 2 + 1);
     if (conjugate) in = complex(select(in, -1, 0), -select(in, -1, 1));
     if (n % 2 != 0) return select(transformed(name, hermitian(in, axis, n), axis, true, scale), -1, 0);
     return movedim(to_real(name, movedim(in, axis, -2), scale), -1, axis);

@@ -22,7 +22,7 @@ namespace {
 constexpr std::int64_t kMaxOverlaps = 32;  // up to so many frames per sample, one sum for each is efficient
 
 /// Overlap-add of frames (B, frames, n) at distance `hop`: (B, length), zero-padded where it is longer.
-Tensor overlapped(const Tensor& frames, std::int64_t hop, std::int64_t length) {
+Tensor overlap_add(const Tensor& frames, std::int64_t hop, std::int64_t length) {
     const std::int64_t batch = frames.size(0), count = frames.size(1), n = frames.size(2);
     const std::int64_t overlaps = (n + hop - 1) / hop;
     if (overlaps > kMaxOverlaps) return detail::sum_of_windows(frames, 1, length, hop);
@@ -41,11 +41,11 @@ Tensor overlapped(const Tensor& frames, std::int64_t hop, std::int64_t length) {
 }
 
 /// Frames of n samples of x (B, T), (B, frames, n), which share its memory.
-Tensor framed(const Tensor& x, std::int64_t n, std::int64_t hop) {
+Tensor make_frames(const Tensor& x, std::int64_t n, std::int64_t hop) {
     const std::int64_t length = x.size(1);
     const Tensor frames = detail::sliding_windows(x.detach(), 1, n, hop);
     return detail::alias("stft", x, frames.value(), [hop, length](const GradientContext& context) {
-        return std::vector{overlapped(context.gradient(), hop, length)};
+        return std::vector{overlap_add(context.gradient(), hop, length)};
     });
 }
 
@@ -91,7 +91,7 @@ Tensor transformed_frames(const char* name, const Tensor& x, std::int64_t n_fft,
         throw ShapeError(fmt::format("{}: expected a signal of at least n_fft = {} samples, got x of {}", name, n_fft,
                                      x.shape().str()));
     const Tensor padded = side == 0 ? x : pad(x, {side, side}, options.pad_mode);
-    Tensor frames = framed(padded, n_fft, sizes.hop);
+    Tensor frames = make_frames(padded, n_fft, sizes.hop);
     const Tensor window = padded_window(options.window, sizes.window, n_fft, x);
     if (window.defined()) frames = frames * window;
     const char* norm = options.normalized ? "ortho" : "backward";
@@ -161,8 +161,8 @@ Tensor istft(const Tensor& x, std::int64_t n_fft, const IstftOptions& options) {
     if (weights.defined()) frames = frames * weights;
     const std::int64_t count = in.size(1), total = n_fft + sizes.hop * (count - 1);
     const Tensor squares = weights.defined() ? square(weights) : ones({n_fft}, {x.dtype(), x.device()});
-    const Tensor window_sum = overlapped(expand(reshape(squares, {1, 1, n_fft}), {1, count, n_fft}), sizes.hop, total);
-    const Tensor sum = overlapped(frames, sizes.hop, total);
+    const Tensor window_sum = overlap_add(expand(reshape(squares, {1, 1, n_fft}), {1, count, n_fft}), sizes.hop, total);
+    const Tensor sum = overlap_add(frames, sizes.hop, total);
     const std::int64_t start = center ? n_fft / 2 : 0;
     const std::int64_t end = length ? start + *length : center ? total - n_fft / 2 : total;
     if (end <= start)

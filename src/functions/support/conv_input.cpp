@@ -34,10 +34,10 @@ ConvPadding ConvPadding::sides(const Dims& begins, const Dims& ends) { return {b
 ConvPadding::Sides ConvPadding::of(std::string_view function, const Dims& kernel_size, const Dims& dilation,
                                    const Dims& stride) const {
     const int axes = kernel_size.rank();
-    ops::require_int32_range(function, "the stride", stride);
-    ops::require_int32_range(function, "the dilation", dilation);
-    ops::require_int32_range(function, "the padding", sides_.begins);
-    ops::require_int32_range(function, "the padding", sides_.ends);
+    ops::check_int32_range(function, "the stride", stride);
+    ops::check_int32_range(function, "the dilation", dilation);
+    ops::check_int32_range(function, "the padding", sides_.begins);
+    ops::check_int32_range(function, "the padding", sides_.ends);
     if (same_) {
         if (std::ranges::any_of(stride, [](std::int64_t number) { return number != 1; }))
             throw ValueError(
@@ -117,7 +117,7 @@ Shape transposed_shape(std::string_view name, const Tensor& x, const Tensor& wei
                                        {"the padding", conv.padding},
                                        {"the output padding", conv.output_padding},
                                        {"the dilation", conv.dilation}})
-        ops::require_int32_range(name, what, values);
+        ops::check_int32_range(name, what, values);
     ops::require_rank(name, "x", x.shape(), axes + 2, kInputAxes[axes - 1]);
     ops::require_rank(name, "weight", weight.shape(), axes + 2, kWeightAxes[axes - 1]);
     if (x.size(1) != weight.size(0))

@@ -7,6 +7,6 @@
 namespace declivity::detail {
 
 /// x / (1 - probability), or 0 where random number i of the call, of x's compute type, is below `probability`.
-Tensor dropped(const Tensor& x, double probability, const ops::RandomCall& random);
+Tensor apply_dropout(const Tensor& x, double probability, const ops::RandomCall& random);
 
 }  // namespace declivity::detail

@@ -34,7 +34,7 @@ Tensor scatter_along(const char* name, const Tensor& base, const Tensor& x, cons
 /// For each v the largest i with indices[i] == v, or -1: (size), i64.
 Tensor last_occurrences(const char* name, const Tensor& indices, std::int64_t size);
 
-/// Like scatter_add_rows with another reduction (torch.scatter_reduce); no gradient.
+/// scatter_add_rows with another reduction (torch.scatter_reduce); no gradient.
 Tensor scatter_reduce_rows(const char* name, ops::Fold fold, const Tensor& x, const Tensor& indices, std::int64_t size);
 
 }  // namespace declivity::detail

@@ -56,8 +56,8 @@ Parts checked(const Tensor& x, const Tensor& offset, const Tensor& weight, const
     return parts;
 }
 
-Tensor convolved(const Tensor& x, const Tensor& offset, const Tensor& weight, const Tensor& mask,
-                 const DeformConv2dOptions& options, const Parts& parts) {
+Tensor deform_convolve(const Tensor& x, const Tensor& offset, const Tensor& weight, const Tensor& mask,
+                       const DeformConv2dOptions& options, const Parts& parts) {
     const std::int64_t n = x.size(0), channels = x.size(1), og = parts.offset_groups, group_channels = channels / og;
     const std::int64_t r = weight.size(2), s = weight.size(3), p = parts.out[2], q = parts.out[3];
     const std::int64_t images = n * og, positions = r * s * p * q;
@@ -106,7 +106,7 @@ Tensor deform_conv2d(const Tensor& x, const Tensor& offset, const Tensor& weight
     const Parts parts = checked(x, offset, weight, bias, mask, options);
     return call.result(detail::decomposed_in_f32(
         [&](const auto& in) {
-            const Tensor y = convolved(in[0], in[1], in[2], in[3], options, parts);
+            const Tensor y = deform_convolve(in[0], in[1], in[2], in[3], options, parts);
             return std::vector{in[4].defined() ? y + reshape(in[4], {1, -1, 1, 1}) : y};
         },
         {x, offset, weight, mask, bias})[0]);

@@ -38,7 +38,7 @@ Tensor at_border(const Tensor& coordinate, double last) {
 
 /// Reflected at the ends: at the centres of the first and last pixel if corners are aligned, otherwise at their outer
 /// edges.
-Tensor reflected(const Tensor& coordinate, double last, bool align_corners) {
+Tensor reflect_coordinates(const Tensor& coordinate, double last, bool align_corners) {
     const double low = align_corners ? 0 : -0.5, span = align_corners ? last : last + 1;
     if (span == 0) return coordinate * 0;
     const Tensor distance = where(coordinate < low, low - coordinate, coordinate - low);
@@ -54,9 +54,10 @@ struct Axis {
     bool align_corners;
 
     [[nodiscard]] double last() const { return static_cast<double>(size - 1); }
-    [[nodiscard]] Tensor padded(const Tensor& coordinate) const {
+    [[nodiscard]] Tensor apply_padding(const Tensor& coordinate) const {
         if (padding == Padding::border) return at_border(coordinate, last());
-        if (padding == Padding::reflection) return at_border(reflected(coordinate, last(), align_corners), last());
+        if (padding == Padding::reflection)
+            return at_border(reflect_coordinates(coordinate, last(), align_corners), last());
         return coordinate;
     }
     /// Valid samples: those in [0, size).
@@ -69,14 +70,14 @@ struct Axis {
     [[nodiscard]] AxisSamples samples(const Tensor& g, Mode mode) const {
         const auto n = static_cast<double>(size);
         const Tensor raw = align_corners ? (g + 1) * ((n - 1) / 2) : ((g + 1) * n - 1) * 0.5;
-        if (mode == Mode::bilinear) return detail::linear_samples(padded(raw), size);
-        if (mode == Mode::nearest) return valid_samples(unsqueeze(round(padded(raw).detach()), -1), {});
+        if (mode == Mode::bilinear) return detail::linear_samples(apply_padding(raw), size);
+        if (mode == Mode::nearest) return valid_samples(unsqueeze(round(apply_padding(raw).detach()), -1), {});
         const Tensor low = floor(raw.detach()), t = raw - low;
         // Keys' cubic filter with a = -0.75.
         constexpr double a = -0.75;
         const auto near = [](const Tensor& d) { return ((a + 2) * d - (a + 3)) * d * d + 1; };
         const auto far = [](const Tensor& d) { return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a; };
-        return valid_samples(padded(stack({low - 1, low, low + 1, low + 2}, -1)),
+        return valid_samples(apply_padding(stack({low - 1, low, low + 1, low + 2}, -1)),
                              stack({far(t + 1), near(t), near(1 - t), far(2 - t)}, -1));
     }
 };

@@ -22,27 +22,27 @@ namespace {
 using detail::AxisMap;
 using Filter = AxisMap::Filter;
 
-struct AxisPlan {
+struct ResizedAxis {
     int axis;
     AxisMap map;
 };
 
-Tensor along(const Tensor& x, const AxisPlan& plan, DType real, bool bytes = false) {
+Tensor resize_along(const Tensor& x, const ResizedAxis& resized, DType real, bool bytes = false) {
     std::int64_t outer = 1, inner = 1;
     Shape shape = x.shape();
-    for (int i = 0; i < plan.axis; ++i) outer *= shape[i];
-    for (int i = plan.axis + 1; i < x.rank(); ++i) inner *= shape[i];
-    shape[plan.axis] = plan.map.out;
-    if (shape.numel() == 0) return reshape(slice(x, plan.axis, 0, 0), shape);  // empty, but connected to the graph
-    const detail::Taps taps(plan.map, real, x.device());
-    const Tensor lines = reshape(x, {outer, plan.map.in, inner});
-    return reshape(bytes ? detail::resampled_bytes(lines, taps) : detail::resampled(lines, taps), shape);
+    for (int i = 0; i < resized.axis; ++i) outer *= shape[i];
+    for (int i = resized.axis + 1; i < x.rank(); ++i) inner *= shape[i];
+    shape[resized.axis] = resized.map.out;
+    if (shape.numel() == 0) return reshape(slice(x, resized.axis, 0, 0), shape);  // empty, but connected to the graph
+    const detail::Taps taps(resized.map, real, x.device());
+    const Tensor lines = reshape(x, {outer, resized.map.in, inner});
+    return reshape(bytes ? detail::resample_lines_u8(lines, taps) : detail::resample_lines(lines, taps), shape);
 }
 
 /// Sets elements outside of x, along any of the axes, to `value`.
-Tensor cropped(const Tensor& y, const std::vector<AxisPlan>& plans, DType real, double value) {
+Tensor fill_outside(const Tensor& y, const std::vector<ResizedAxis>& resized_axes, DType real, double value) {
     Tensor outside;
-    for (const auto& [axis, map] : plans) {
+    for (const auto& [axis, map] : resized_axes) {
         Shape shape = Shape::filled(y.rank(), 1);
         shape[axis] = map.out;
         const Tensor source = reshape(map.source(real, y.device()), shape);
@@ -53,29 +53,30 @@ Tensor cropped(const Tensor& y, const std::vector<AxisPlan>& plans, DType real, 
 }
 
 /// @param crop value of elements outside of x
-Tensor resize_axes(const Tensor& x, std::vector<AxisPlan> plans, std::optional<double> crop = std::nullopt) {
+Tensor resize_axes(const Tensor& x, std::vector<ResizedAxis> resized_axes, std::optional<double> crop = std::nullopt) {
     const bool floating = is_floating(x.dtype());
     const DType real = x.dtype() == DType::f64 ? DType::f64 : DType::f32;
-    const std::vector<AxisPlan> all_plans = plans;
-    std::erase_if(plans, [](const AxisPlan& plan) { return plan.map.is_identity(); });
+    const std::vector<ResizedAxis> all_axes = resized_axes;
+    std::erase_if(resized_axes, [](const ResizedAxis& resized) { return resized.map.is_identity(); });
     // The axis with the strongest reduction first, to reduce the work for the others.
-    std::ranges::stable_sort(plans, {}, [](const AxisPlan& plan) {
-        return static_cast<double>(plan.map.out) / static_cast<double>(std::max<std::int64_t>(1, plan.map.in));
+    std::ranges::stable_sort(resized_axes, {}, [](const ResizedAxis& resized) {
+        return static_cast<double>(resized.map.out) / static_cast<double>(std::max<std::int64_t>(1, resized.map.in));
     });
-    const bool selects = std::ranges::all_of(plans, [](const AxisPlan& p) { return p.map.filter == Filter::nearest; });
+    const bool selects = std::ranges::all_of(
+        resized_axes, [](const ResizedAxis& resized) { return resized.map.filter == Filter::nearest; });
     const auto apply = [&](const Tensor& input) {
         Tensor y = input;
-        for (const AxisPlan& plan : plans) y = along(y, plan, real);
-        return crop ? cropped(y, all_plans, real, *crop) : y;
+        for (const ResizedAxis& resized : resized_axes) y = resize_along(y, resized, real);
+        return crop ? fill_outside(y, all_axes, real, *crop) : y;
     };
     if (floating) return detail::decomposed_in_f32([&](const auto& in) { return std::vector{apply(in[0])}; }, {x})[0];
     if (selects) return apply(x);
     // u8 is rounded after each axis, the last axis first, like PyTorch.
     const DType compute = x.device().info().fp64 ? DType::f64 : DType::f32;
     Tensor y = x;
-    std::ranges::sort(plans, std::greater<>(), &AxisPlan::axis);
-    for (const AxisPlan& plan : plans) y = along(y, plan, compute, true);
-    return crop ? cropped(y, all_plans, compute, std::clamp(std::round(*crop), 0.0, 255.0)) : y;
+    std::ranges::sort(resized_axes, std::greater<>(), &ResizedAxis::axis);
+    for (const ResizedAxis& resized : resized_axes) y = resize_along(y, resized, compute, true);
+    return crop ? fill_outside(y, all_axes, compute, std::clamp(std::round(*crop), 0.0, 255.0)) : y;
 }
 
 /// Checks types, and that x has elements if the result has.
@@ -173,7 +174,7 @@ Tensor interpolate(const Tensor& x, const InterpolateOptions& options) {
     if (sizes && options.recompute_scale_factor)
         throw ValueError("interpolate: recompute_scale_factor expected scale factors, got sizes");
     Shape shape = x.shape();
-    std::vector<AxisPlan> plans;
+    std::vector<ResizedAxis> resized_axes;
     for (int i = 0; i < axes; ++i) {
         const int axis = i + 2;
         const double factor = sizes ? 0 : options.scale_factor[count == 1 ? 0 : static_cast<std::size_t>(i)];
@@ -183,7 +184,7 @@ Tensor interpolate(const Tensor& x, const InterpolateOptions& options) {
         shape[axis] = sizes ? options.size[count == 1 ? 0 : i]
                             : static_cast<std::int64_t>(std::floor(static_cast<double>(in) * factor));
         const bool by_factor = !sizes && !options.recompute_scale_factor;
-        plans.push_back({axis, map_of(mode, options, in, shape[axis], by_factor ? factor : 0)});
+        resized_axes.push_back({axis, map_of(mode, options, in, shape[axis], by_factor ? factor : 0)});
         if (shape[axis] < 1 || in < 1)
             throw ShapeError(
                 fmt::format("interpolate: expected sizes of at least 1 after (N, C), got x {} and size {} "
@@ -191,7 +192,7 @@ Tensor interpolate(const Tensor& x, const InterpolateOptions& options) {
                             x.shape().str(), shape[axis], axis));
     }
     check("interpolate", x, shape, mode.filter == Filter::nearest);
-    return call.result(resize_axes(x, std::move(plans)));
+    return call.result(resize_axes(x, std::move(resized_axes)));
 }
 
 // ---- ONNX
@@ -297,7 +298,7 @@ Tensor resize(const Tensor& x, const ResizeOptions& options) {
                         axes.size(), crops ? fmt::format(", and {} numbers as roi", 2 * axes.size()) : "",
                         options.sizes.rank(), options.scales.size(), options.roi.size()));
     Shape shape = x.shape();
-    std::vector<AxisPlan> plans;
+    std::vector<ResizedAxis> resized_axes;
     for (std::size_t i = 0; i < axes.size(); ++i) {
         const std::int64_t in = shape[axes[i]];
         double factor = sizes ? 0 : options.scales[i];
@@ -308,8 +309,8 @@ Tensor resize(const Tensor& x, const ResizeOptions& options) {
         shape[axes[i]] = out;
         if (out < 1 || in < 1) continue;  // no elements, or rejected
         if (sizes) factor = quotient(out, in);
-        plans.push_back({axes[i], map_of(options, in, out, factor, crops ? options.roi[i] : 0,
-                                         crops ? options.roi[axes.size() + i] : 1)});
+        resized_axes.push_back({axes[i], map_of(options, in, out, factor, crops ? options.roi[i] : 0,
+                                                crops ? options.roi[axes.size() + i] : 1)});
     }
     check("resize", x, shape, options.mode == ResizeMode::nearest);
     if (shape.numel() == 0) {
@@ -318,7 +319,7 @@ Tensor resize(const Tensor& x, const ResizeOptions& options) {
         return call.result(reshape(slice(flat, 0, 0, 0), shape));
     }
     return call.result(
-        resize_axes(x, std::move(plans), crops ? std::optional(options.extrapolation_value) : std::nullopt));
+        resize_axes(x, std::move(resized_axes), crops ? std::optional(options.extrapolation_value) : std::nullopt));
 }
 
 }  // namespace declivity

@@ -50,7 +50,7 @@ Tensor resampled_gradient(const Tensor& g, const Taps& taps) {
         "resize_gradient", {g},
         ops::resample_backward(g.dense_view(), taps.indices.dense_view(),
                                taps.weights.defined() ? taps.weights.dense_view() : ops::View(), taps.in),
-        [taps](const GradientContext& context) { return std::vector{resampled(context.gradient(), taps)}; },
+        [taps](const GradientContext& context) { return std::vector{resample_lines(context.gradient(), taps)}; },
         RuleKind::differentiable);
 }
 
@@ -98,7 +98,7 @@ Taps::Taps(const AxisMap& map, DType real, const Device& device) : in(map.in), m
     indices = clamp(position, 0, last).to(DType::i32);
 }
 
-Tensor resampled(const Tensor& x, const Taps& taps) {
+Tensor resample_lines(const Tensor& x, const Taps& taps) {
     if (by_decomposition() || !taps.monotonic || (x.dtype() != DType::f32 && x.dtype() != DType::f64))
         return decomposed(x, taps);
     return attach_backward(
@@ -109,7 +109,7 @@ Tensor resampled(const Tensor& x, const Taps& taps) {
         RuleKind::differentiable);
 }
 
-Tensor resampled_bytes(const Tensor& x, const Taps& taps) {
+Tensor resample_lines_u8(const Tensor& x, const Taps& taps) {
     const NoGrad no_grad;
     const Device device = x.device();
     const std::int64_t out = taps.indices.size(0), k = taps.indices.size(1);

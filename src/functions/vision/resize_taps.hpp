@@ -38,9 +38,9 @@ struct Taps {
 
 /// x (outer, in, inner), f32 and f64 by kernels, or of any type if the taps have no weights: the sums of weights[i][k]
 /// x[indices[i][k]], (outer, out, inner). Differentiable to any order.
-Tensor resampled(const Tensor& x, const Taps& taps);
+Tensor resample_lines(const Tensor& x, const Taps& taps);
 
 /// Resampling of u8 in integers: weights are rounded to as many bits as fit into 15, and sums to u8, ties up.
-Tensor resampled_bytes(const Tensor& x, const Taps& taps);
+Tensor resample_lines_u8(const Tensor& x, const Taps& taps);
 
 }  // namespace declivity::detail

@@ -101,7 +101,7 @@ Defines defines_of(const Operands& in, const Attention& call) {
     return defines.set("ALIBI", in.slopes.buffer ? 1 : 0).set("DROPOUT", call.dropout > 0 ? 1 : 0);
 }
 
-/// Defines of attention_tiles.cl.
+/// Defines of the kernels in tiles.
 Defines tile_defines(const Operands& in, const Attention& call) {
     return defines_of(in, call).set("GROUPED_QUERIES", in.q.shape[1] == in.k.shape[1] ? 0 : 1);
 }
@@ -144,7 +144,7 @@ Defines defines_of(const Operands& in, const Attention& call, const Blocks& bloc
 
 std::int64_t width_of(const Operands& in) { return std::max(in.q.shape[3], in.v.shape[3]); }
 
-/// A kernel of attention_tiles.cl.
+/// A kernel of attention_tiles.cl or attention_tiles_backward.cl.
 struct TileKernel {
     Kernel kernel;
     std::int64_t tile;
@@ -159,7 +159,8 @@ struct TileKernel {
 
 /// Builds the kernel with the largest tiles that fit the device.
 /// @param width the longest row of an operand
-TileKernel tile_kernel(const Device& device, DType dtype, const char* name, std::int64_t width, Defines defines) {
+TileKernel tile_kernel(const Device& device, DType dtype, const char* source, const char* name, std::int64_t width,
+                       Defines defines) {
     constexpr std::int64_t narrow_rows = 64, max_local = std::int64_t{47} << 10;
     const std::int64_t chunk = width <= 16 ? 16 : 32;
     // Large tiles of wide rows would need too many registers for the sums.
@@ -170,7 +171,7 @@ TileKernel tile_kernel(const Device& device, DType dtype, const char* name, std:
     while (tile > 16 && elements() > block_elements(device, dtype, max_local)) tile /= 2;
     for (;;) {
         defines.set("TILE", tile).set("CHUNK", chunk);
-        Kernel kernel(device, {"attention_tiles.cl", name, defines});
+        Kernel kernel(device, {source, name, defines});
         if (tile == 16 || kernel.max_work_group() >= to_size(tile / 4 * (tile / 4)))
             return {std::move(kernel), tile, local_memory(elements(), dtype)};
         tile /= 2;
@@ -199,7 +200,8 @@ EpilogueFused launch_attention(const OperationViews& views, const Attention& cal
     if (!is_simd(y.device())) {
         Defines defines = tile_defines(in, call);
         defines.set("LOG_SUMS", log_sums.buffer ? 1 : 0);
-        const TileKernel tiles = tile_kernel(y.device(), y.dtype, "attention_tiles", width_of(in), defines);
+        const TileKernel tiles =
+            tile_kernel(y.device(), y.dtype, "attention_tiles.cl", "attention_tiles", width_of(in), defines);
         std::vector<Argument> arguments = arguments_of(in, call, sizes);
         for (const View& view : {y, log_sums.buffer ? log_sums : y}) arguments.emplace_back(view.argument());
         arguments.emplace_back(tiles.shared);
@@ -226,8 +228,9 @@ void launch_tiles_backward(const OperationViews& views, const Operands& in, cons
     const Device device = y.device();
     const Defines defines = tile_defines(in, call);
     const View inner = View::make(device, log_sums.dtype, log_sums.shape);
-    const Kernel inner_kernel(
-        device, {"attention_tiles.cl", "attention_backward_dot", Defines(defines).set("TILE", 16).set("CHUNK", 16)});
+    constexpr const char* source = "attention_tiles_backward.cl";
+    const Kernel inner_kernel(device,
+                              {source, "attention_backward_dot", Defines(defines).set("TILE", 16).set("CHUNK", 16)});
     const std::size_t group = item_group(inner_kernel);
     launch(
         inner_kernel, {.global = {round_up(to_size(inner.numel()), group), 1, 1}, .local = {group, 1, 1}},
@@ -237,12 +240,14 @@ void launch_tiles_backward(const OperationViews& views, const Operands& in, cons
     for (int axis = 0; axis < 3; ++axis) arguments.emplace_back(g.strides[axis]);
     std::vector<Argument> of_rows = arguments;
     of_rows.emplace_back(q_gradient.argument());
-    const TileKernel rows = tile_kernel(device, y.dtype, "attention_tiles_rows", width_of(in), defines);
+    const TileKernel rows =
+        tile_kernel(device, y.dtype, source, "attention_tiles_backward_query", width_of(in), defines);
     of_rows.emplace_back(rows.shared);
     launch(rows.kernel, rows.range(sizes.rows(), sizes.heads, in.q.shape[0]), of_rows);
     arguments.emplace_back(k_gradient.argument());
     arguments.emplace_back(v_gradient.argument());
-    const TileKernel keys = tile_kernel(device, y.dtype, "attention_tiles_keys", width_of(in), defines);
+    const TileKernel keys =
+        tile_kernel(device, y.dtype, source, "attention_tiles_backward_key_value", width_of(in), defines);
     arguments.emplace_back(keys.shared);
     launch(keys.kernel, keys.range(sizes.keys, sizes.heads, in.q.shape[0]), arguments);
 }

@@ -106,7 +106,7 @@ void run_strategy(const Conv2dChoice& choice, const Conv2dProblem& problem, cons
 EpilogueFused run(const Conv2dProblem& problem, Conv2dOperands operands, const View& result, const Epilogue& epilogue) {
     if (problem.images == 0) return EpilogueFused::yes;
     const Device device = result.device();
-    const auto of_kernel = epilogue ? kernel_epilogue(epilogue, result, EpilogueOf::convolution) : std::nullopt;
+    const auto of_kernel = epilogue ? kernel_epilogue(epilogue, result, EpilogueTarget::convolution) : std::nullopt;
     return with_packed_weights(problem, problem.constant_weight, operands.weight, device, choose_conv2d,
                                [&](const Conv2dProblem& served, const Conv2dChoice& choice) {
                                    const bool within =

@@ -214,7 +214,7 @@ class Conv2dBanded final : public Conv2dStrategy {
         if (problem.direction == Conv2dDirection::backward_weights) return is_applicable_to_weights(problem, device);
         const Layout layout = layout_of(problem);
         if (layout.zeros[0] < 0 || layout.zeros[1] < 0) return false;
-        // Also with the widest vectors, so that applicability depends little on the processor.
+        // The widest vectors are assumed, so that applicability depends little on the processor.
         const VectorForm widest = problem.dtype == DType::f64 ? VectorForm{8, 32} : VectorForm{16, 32};
         const std::int64_t block = kBlockBytes / static_cast<std::int64_t>(size_of(problem.dtype));
         return cut_bands(problem, layout, widest, 1, block, {}) && launch_config_on(device, problem, layout);

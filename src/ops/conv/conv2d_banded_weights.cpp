@@ -15,7 +15,7 @@ constexpr std::int64_t
 
 /// Layout of the kernel's struct; must match cl_kernels/conv/conv2d_banded_weights.cl.
 struct BandedWeights {
-    std::int64_t x_image, x_channel, x_count, dout_image, dout_channel, dout_count, partial;
+    std::int64_t x_image, x_channel, x_count, g_image, g_channel, g_count, partial;
     std::int32_t channels, filters, images, height, width, rows, columns, stride_h, stride_w, pad_top, pad_left,
         dilation_h, dilation_w;
     std::int32_t pitch, band, bands, halo_rows, phase_size, copy_size, gradient_size, images_at_once, blocks,
@@ -98,13 +98,13 @@ Chunks chunks_of(const Device& device, const Conv2dProblem& problem, const Launc
 
 BandedWeights arguments_of(const Conv2dProblem& problem, const Conv2dOperands& operands, const LaunchConfig& config,
                            const Chunks& chunks) {
-    const View &x = operands.x, &dout = operands.out;
+    const View &x = operands.x, &g = operands.out;
     return {.x_image = x.shape[1] * x.shape[2] * x.shape[3],
             .x_channel = x.shape[2] * x.shape[3],
             .x_count = x.numel(),
-            .dout_image = dout.shape[1] * dout.shape[2] * dout.shape[3],
-            .dout_channel = dout.shape[2] * dout.shape[3],
-            .dout_count = dout.numel(),
+            .g_image = g.shape[1] * g.shape[2] * g.shape[3],
+            .g_channel = g.shape[2] * g.shape[3],
+            .g_count = g.numel(),
             .partial = operands.weight.numel(),
             .channels = narrow(problem.channels_per_group()),
             .filters = narrow(problem.filters_per_group()),
@@ -148,7 +148,7 @@ bool is_profitable_for_weights(const Conv2dProblem& problem) {
 }
 
 void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operands) {
-    const auto& [x, weight, dout, bias, epilogue, sums] = operands;
+    const auto& [x, weight, g, bias, epilogue, sums] = operands;
     const Device device = x.device();
     const VectorForm form = vector_form(device, problem.dtype);
     const LaunchConfig config = launch_config_on(device, problem).value();
@@ -166,8 +166,8 @@ void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operan
     const Kernel kernel(device, {"conv2d_banded_weights.cl", "conv2d_banded_backward_weights", defines});
     launch(kernel, {{static_cast<std::size_t>(chunks.count), 1, static_cast<std::size_t>(problem.groups)}, {1, 1, 1}},
            {arguments_of(problem, operands, config, chunks),
-            local_memory(block_elements(device, problem.dtype, kBlockBytes), problem.dtype), x.argument(),
-            dout.argument(), partials.argument(), biases.argument()});
+            local_memory(block_elements(device, problem.dtype, kBlockBytes), problem.dtype), x.argument(), g.argument(),
+            partials.argument(), biases.argument()});
     if (chunks.count == 1) return;
     reduce_partials(problem, operands, partials, weight);
     if (bias) reduce_partials(problem, operands, biases, *bias);

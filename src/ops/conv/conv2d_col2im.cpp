@@ -59,11 +59,11 @@ class Conv2dCol2im final : public Conv2dStrategy {
     }
 
     void run(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view) const override {
-        const View& dout = operands.out;
-        const Device device = dout.device();
+        const View& g = operands.out;
+        const Device device = g.device();
         const std::int64_t positions = problem.output[0] * problem.output[1], row = problem.channels * problem.taps();
         const View products = View::make(device, problem.dtype, {problem.images, positions, row});
-        matmul(permuted(reshaped(dout, {problem.images, problem.filters, positions}), {0, 2, 1}),
+        matmul(permuted(reshaped(g, {problem.images, problem.filters, positions}), {0, 2, 1}),
                expanded("conv2d_col2im", reshaped(operands.weight, {1, problem.filters, row}),
                         {problem.images, problem.filters, row}),
                products);

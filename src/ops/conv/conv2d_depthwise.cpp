@@ -15,7 +15,7 @@ namespace depthwise {
 namespace {
 
 constexpr std::int64_t kBlockBytes = 24 * 1024;  // rows, to stay in the L1 cache
-constexpr std::int64_t kMaxTaps = 49, kMaxPhases = 16, kMaxLot = 16;
+constexpr std::int64_t kMaxTaps = 49, kMaxPhases = 16, kMaxPlanesAtOnce = 16;
 constexpr std::int64_t kWork = 1 << 16;     // minimum multiply-adds of a work-item
 constexpr std::int64_t kGroupsPerUnit = 4;  // to balance the load
 
@@ -102,8 +102,8 @@ std::optional<LaunchConfig> launch_config_of(const Conv2dProblem& problem, std::
     const std::int64_t planes_at_once =
         band < rows ? 1
                     : std::clamp<std::int64_t>(std::min((block - at.margin - at.tail - vector) / each,
-                                                        weights ? ceil_div(problem.channels, 4) : kMaxLot),
-                                               1, kMaxLot);
+                                                        weights ? ceil_div(problem.channels, 4) : kMaxPlanesAtOnce),
+                                               1, kMaxPlanesAtOnce);
     const std::int64_t before = at.margin + planes_at_once * copy_size + at.tail,
                        before_sums = before + planes_at_once * phases_out * staged_size;
     return LaunchConfig{{.planes = problem.images * problem.channels,

@@ -93,7 +93,7 @@ class Conv2dDepthwiseDirect final : public Conv2dStrategy {
         return {round_up(to_size(count), group), group};
     }
 
-    /// Also backward_input with stride 1.
+    /// It serves backward_input with stride 1 as well.
     static void forward(const Conv2dProblem& problem, const View& x, const View& weight, const View& out,
                         const std::optional<View>& bias, const Pair& input, const Pair& output, const Pair& padding,
                         bool flip, const KernelEpilogue& epilogue) {
@@ -127,7 +127,7 @@ class Conv2dDepthwiseDirect final : public Conv2dStrategy {
     }
 
     static void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operands) {
-        const auto& [x, weight, dout, bias, epilogue, sums] = operands;
+        const auto& [x, weight, g, bias, epilogue, sums] = operands;
         const Device device = x.device();
         const std::int64_t group = power_of_two_up_to(
             std::min<std::int64_t>(kSimtGroup, static_cast<std::int64_t>(device.info().max_work_group)));
@@ -146,7 +146,7 @@ class Conv2dDepthwiseDirect final : public Conv2dStrategy {
                                          : View::make(device, problem.dtype, {parts, weight.numel()});
         const Kernel kernel = kernel_of(problem, device, "conv2d_depthwise_direct_backward_weights", 2, 1, group);
         launch(kernel, {{to_size(group * problem.channels), to_size(parts)}, {to_size(group), 1}},
-               {d, x.argument(), dout.argument(), partials.argument()});
+               {d, x.argument(), g.argument(), partials.argument()});
         if (parts > 1) reduce_partials(problem, operands, partials, weight);
     }
 };

@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "conv2d_gemm.hpp"
-#include "conv2d_sum.hpp"
+#include "conv_gemm.hpp"
 #include "ops/engine/reduced_precision.hpp"
 #include "ops/support/local_block.hpp"
 #include "ops/matmul/panels.hpp"
@@ -64,33 +64,33 @@ View packed_filters(const Conv2dProblem& problem, const View& weight, std::int64
 }
 
 /// Packs the weights of backward_input into panels; rows are the channels of x.
-View flipped(const Conv2dProblem& problem, const Conv2dSum& sum, const View& weight, std::int64_t rows,
-             Defines defines) {
+View flip_weights(const Conv2dProblem& problem, const ConvGemm& gemm, const View& weight, std::int64_t rows,
+                  Defines defines) {
     if (problem.taps() == 1)
-        return pack_panels(reshaped(weight, {problem.groups, problem.filters_per_group(), sum.filters}), 2, 1, rows);
-    const auto& [vertical, horizontal] = sum.axes;
-    const std::int64_t panels = ceil_div(sum.filters, rows);
+        return pack_panels(reshaped(weight, {problem.groups, problem.filters_per_group(), gemm.filters}), 2, 1, rows);
+    const auto& [vertical, horizontal] = gemm.axes;
+    const std::int64_t panels = ceil_div(gemm.filters, rows);
     const View packed = View::make(
         weight.device(), compute_type(weight.dtype),
-        {problem.groups, std::max<std::int64_t>(1, panels * sum.channels * vertical.taps * horizontal.taps * rows)});
-    const Flip flip{.rows = narrow(sum.filters),
+        {problem.groups, std::max<std::int64_t>(1, panels * gemm.channels * vertical.taps * horizontal.taps * rows)});
+    const Flip flip{.rows = narrow(gemm.filters),
                     .panels = narrow(panels),
-                    .channels = narrow(sum.channels),
+                    .channels = narrow(gemm.channels),
                     .taps = narrow(problem.taps()),
-                    .first = narrow(vertical.at * problem.filter[1] + horizontal.at),
-                    .stride_h = narrow(vertical.by * problem.filter[1]),
-                    .stride_w = narrow(horizontal.by)};
+                    .first = narrow(vertical.filter_first * problem.filter[1] + horizontal.filter_first),
+                    .stride_h = narrow(vertical.filter_step * problem.filter[1]),
+                    .stride_w = narrow(horizontal.filter_step)};
     defines.set("TAPS_H", vertical.taps)
         .set("TAPS_W", horizontal.taps)
         .set("FLIP_CHANNELS", kFlipChannels)
         .set("FLIP_PANELS", kFlipPanels);
     const Kernel kernel(weight.device(), {"conv2d_gemm.cl", "conv2d_gemm_flip", defines});
     const auto groups = [](std::int64_t value) { return static_cast<std::size_t>(std::max<std::int64_t>(1, value)); };
-    launch(
-        kernel,
-        {{groups(ceil_div(sum.channels, kFlipChannels)), groups(ceil_div(panels, kFlipPanels)), groups(problem.groups)},
-         {1, 1, 1}},
-        {flip, weight.argument(), packed.argument()});
+    launch(kernel,
+           {{groups(ceil_div(gemm.channels, kFlipChannels)), groups(ceil_div(panels, kFlipPanels)),
+             groups(problem.groups)},
+            {1, 1, 1}},
+           {flip, weight.argument(), packed.argument()});
     return packed;
 }
 
@@ -134,11 +134,11 @@ Split choose_split(std::int64_t positions, std::int64_t filters, std::int64_t k,
                    const RegisterTile& tile, std::int64_t lanes, std::int64_t max_panels, std::int64_t units) {
     const std::array key{positions, filters,    k,    groups, std::int64_t{tile.rows}, std::int64_t{tile.vectors},
                          lanes,     max_panels, units};
-    return remembered<Split>(
-        key, [&] { return search_split(positions, filters, k, groups, tile, lanes, max_panels, units); });
+    return memoize<Split>(key,
+                          [&] { return search_split(positions, filters, k, groups, tile, lanes, max_panels, units); });
 }
 
-/// Plan of a sum for a device.
+/// The launch of one product on a device.
 struct LaunchConfig {
     RegisterTile tile;
     std::int64_t lanes, block;  ///< elements of a vector, and of local memory
@@ -159,57 +159,57 @@ bool may_flip_in_place(const Conv2dProblem& problem, std::int64_t max_k) {
            problem.taps() > 1 && problem.taps() <= max_k && problem.stride[0] * problem.stride[1] == 1;
 }
 
-bool packs_weights(const Conv2dSum& sum, const Conv2dProblem& problem, std::int64_t positions, std::int64_t max_k,
+bool packs_weights(const ConvGemm& gemm, const Conv2dProblem& problem, std::int64_t positions, std::int64_t max_k,
                    std::string_view variant) {
-    if (sum.channels == 0) return false;
+    if (gemm.channels == 0) return false;
     if (problem.direction == Conv2dDirection::forward) return is_16bit_float(problem.dtype);
     if (!may_flip_in_place(problem, max_k)) return true;
     if (variant.ends_with(kPacked) || variant.ends_with(kInPlace)) return variant.ends_with(kPacked);
     return positions > kFewPositions;
 }
 
-LaunchConfig launch_config_of(const Conv2dSum& sum, const Conv2dProblem& problem, const Device& device,
+LaunchConfig launch_config_of(const ConvGemm& gemm, const Conv2dProblem& problem, const Device& device,
                               std::string_view variant) {
     const VectorForm form = vector_form(device, problem.dtype);
     const bool forward = problem.direction == Conv2dDirection::forward;
-    const std::int64_t inner = sum.channels * sum.taps(),
-                       positions = problem.images * sum.axes[0].size * sum.axes[1].size;
-    const RegisterTile tile = choose_tile(problem.direction, form, sum.filters, positions, variant);
+    const std::int64_t inner = gemm.channels * gemm.taps(),
+                       positions = problem.images * gemm.axes[0].size * gemm.axes[1].size;
+    const RegisterTile tile = choose_tile(problem.direction, form, gemm.filters, positions, variant);
     LaunchConfig config{.tile = tile,
                         .lanes = form.vector,
                         .block = block_elements(device, compute_type(problem.dtype), kBlockBytes),
                         .packed = false,
                         .k_block = 0,
                         .panels = 0,
-                        .row_panels = ceil_div(sum.filters, tile.rows),
+                        .row_panels = ceil_div(gemm.filters, tile.rows),
                         .split = {}};
     const std::int64_t max_k = max_steps(tile, config.lanes, config.block);
-    config.packed = packs_weights(sum, problem, positions, max_k, variant);
+    config.packed = packs_weights(gemm, problem, positions, max_k, variant);
     config.panels = ceil_div(positions, config.columns());
     // Blocks of equal length, since a short last one wastes time; flipped weights are read in whole channels.
-    const std::int64_t unit = forward || config.packed ? 1 : sum.taps(),
+    const std::int64_t unit = forward || config.packed ? 1 : gemm.taps(),
                        units_of_k = std::max<std::int64_t>(1, inner / unit);
     config.k_block = unit * ceil_div(units_of_k, ceil_div(units_of_k, std::max<std::int64_t>(1, max_k / unit)));
     config.split =
-        choose_split(positions, sum.filters, std::max<std::int64_t>(1, inner), problem.groups, tile, form.vector,
+        choose_split(positions, gemm.filters, std::max<std::int64_t>(1, inner), problem.groups, tile, form.vector,
                      std::min(kMaxPanels, config.block / (config.k_block * config.columns() + form.vector)),
                      device.info().compute_units);
     return config;
 }
 
-Conv arguments_of(const Conv2dSum& sum, const Conv2dProblem& problem, const LaunchConfig& config, const View& x,
+Conv arguments_of(const ConvGemm& gemm, const Conv2dProblem& problem, const LaunchConfig& config, const View& x,
                   const View& weight, const View& out) {
-    const auto& [vertical, horizontal] = sum.axes;
+    const auto& [vertical, horizontal] = gemm.axes;
     const bool forward = problem.direction == Conv2dDirection::forward;
-    const std::int64_t inner = sum.channels * sum.taps();
-    Conv d = sum_arguments<Conv>(sum, problem, x, out);
+    const std::int64_t inner = gemm.channels * gemm.taps();
+    Conv d = gemm_arguments<Conv>(gemm, problem, x, out);
     d.x_count = x.numel();
     d.a_group = config.packed ? config.row_panels * config.tile.rows * inner : weight.numel() / problem.groups;
     d.a_row = config.packed ? inner * config.tile.rows : forward ? inner : problem.taps();
-    d.a_channel = forward ? sum.taps() : sum.filters * problem.taps();
-    d.a_first = config.packed || forward ? 0 : vertical.at * problem.filter[1] + horizontal.at;
-    d.a_h = narrow(vertical.by * problem.filter[1]);
-    d.a_w = narrow(horizontal.by);
+    d.a_channel = forward ? gemm.taps() : gemm.filters * problem.taps();
+    d.a_first = config.packed || forward ? 0 : vertical.filter_first * problem.filter[1] + horizontal.filter_first;
+    d.a_h = narrow(vertical.filter_step * problem.filter[1]);
+    d.a_w = narrow(horizontal.filter_step);
     d.panels = narrow(config.panels);
     d.panels_each = narrow(config.split.panels_each);
     d.row_panels = narrow(config.row_panels);
@@ -219,17 +219,17 @@ Conv arguments_of(const Conv2dSum& sum, const Conv2dProblem& problem, const Laun
 }
 
 /// Returns whether the sums are accumulated in memory, one block of k after the other.
-bool needs_partial_sums(const Conv2dSum& sum, const LaunchConfig& config) {
-    return config.k_block < sum.channels * sum.taps();
+bool needs_partial_sums(const ConvGemm& gemm, const LaunchConfig& config) {
+    return config.k_block < gemm.channels * gemm.taps();
 }
 
 /// @param out f32 if sums of f16 or bf16 are rounded after all blocks
-void run_sum(const Conv2dSum& sum, const Conv2dProblem& problem, const View& x, const View& weight, const View& out,
-             const std::optional<View>& bias, const KernelEpilogue& epilogue, std::string_view variant) {
+void run_gemm(const ConvGemm& gemm, const Conv2dProblem& problem, const View& x, const View& weight, const View& out,
+              const std::optional<View>& bias, const KernelEpilogue& epilogue, std::string_view variant) {
     const Device device = out.device();
     const bool forward = problem.direction == Conv2dDirection::forward;
-    const LaunchConfig config = launch_config_of(sum, problem, device, variant);
-    Conv d = arguments_of(sum, problem, config, x, weight, out);
+    const LaunchConfig config = launch_config_of(gemm, problem, device, variant);
+    Conv d = arguments_of(gemm, problem, config, x, weight, out);
     d.has_bias = bias ? 1 : 0;
     Defines defines = storage_defines(problem.dtype, out.dtype);
     defines.set("VW", config.lanes)
@@ -241,9 +241,9 @@ void run_sum(const Conv2dSum& sum, const Conv2dProblem& problem, const View& x, 
                                      : 2);
     const View a = !config.packed ? weight
                    : forward      ? packed_filters(problem, weight, config.tile.rows)
-                                  : flipped(problem, sum, weight, config.tile.rows, defines);
+                                  : flip_weights(problem, gemm, weight, config.tile.rows, defines);
     set_epilogue_stored(defines, epilogue);
-    const bool partial_sums = is_16bit_float(out.dtype) && needs_partial_sums(sum, config);
+    const bool partial_sums = is_16bit_float(out.dtype) && needs_partial_sums(gemm, config);
     if (partial_sums) defines.set("PARTIAL_SUMS", 1);
     const View sums = partial_sums ? View::make(device, compute_type(out.dtype), out.shape) : out;
     const Kernel kernel(device, {"conv2d_gemm.cl", "conv2d_gemm", defines});
@@ -317,16 +317,17 @@ class Conv2dGemm final : public Conv2dStrategy {
     void run(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view variant) const override {
         if (problem.direction == Conv2dDirection::backward_weights) return backward_weights(problem, operands, variant);
         // For strided gradients, some phases may accumulate in memory and others not: all are then rounded together.
-        const std::vector<Conv2dSum> sums = conv2d_sums(problem);
+        const std::vector<ConvGemm> gemms = conv_gemms(problem);
         const Device device = operands.x.device();
         const RoundedOutput rounded(problem.direction == Conv2dDirection::forward ? operands.out : operands.x,
-                                    sums.size() > 1 && std::ranges::any_of(sums, [&](const Conv2dSum& sum) {
-                                        return needs_partial_sums(sum, launch_config_of(sum, problem, device, variant));
+                                    gemms.size() > 1 && std::ranges::any_of(gemms, [&](const ConvGemm& gemm) {
+                                        return needs_partial_sums(gemm,
+                                                                  launch_config_of(gemm, problem, device, variant));
                                     }));
-        for_each_sum(problem, operands,
-                     [&](const Conv2dSum& sum, const View& x, const View&, const std::optional<View>& bias) {
-                         run_sum(sum, problem, x, operands.weight, rounded.exact(), bias, operands.epilogue, variant);
-                     });
+        for_each_gemm(
+            problem, operands, [&](const ConvGemm& gemm, const View& x, const View&, const std::optional<View>& bias) {
+                run_gemm(gemm, problem, x, operands.weight, rounded.exact(), bias, operands.epilogue, variant);
+            });
         rounded.round();
     }
 

@@ -14,16 +14,16 @@ namespace {
 
 constexpr std::int64_t kBlockBytes = 256 * 1024, kSumBytes = 256 * 1024;  // stay in the L2 cache together
 constexpr std::int64_t kBlockK =
-    // positions: those of common images, 14 x 14, or a part of larger ones; a panel of dout then mostly stays in the L1
+    // positions: those of common images, 14 x 14, or a part of larger ones; a panel of g then mostly stays in the L1
     // cache
     200;
 constexpr std::int64_t kGroupsPerUnit = 4;  // to balance the load
-constexpr std::int64_t kMinRows = 96;       // of a work-group; with fewer, copying dout costs too much
+constexpr std::int64_t kMinRows = 96;       // of a work-group; with fewer, copying g costs too much
 constexpr std::int64_t kManyRows = 128;     // with this many, copying is cheap
 
 /// Layout of the kernel's struct; must match cl_kernels/conv/conv2d_gemm_weights.cl.
 struct Gradient {
-    std::int64_t x_image, x_channel, dout_image, dout_channel, partial;
+    std::int64_t x_image, x_channel, g_image, g_channel, partial;
     std::int32_t channels, filters, taps_h, taps_w, height, width, rows, columns, stride_h, stride_w, pad_top, pad_left,
         dilation_h, dilation_w;
     std::int32_t images, images_each, positions_each, blocks, blocks_each;
@@ -124,7 +124,7 @@ void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operan
     const VectorForm form = vector_form(device, problem.dtype);
     const auto [swapped, channels, filters] = sides_of(problem);
     // The innermost loop reads single numbers of x, which would upcast f16 and bf16 repeatedly.
-    const View x = upcast(swapped ? operands.out : operands.x), &dout = swapped ? operands.x : operands.out;
+    const View x = upcast(swapped ? operands.out : operands.x), &g = swapped ? operands.x : operands.out;
     const RegisterTile tile = tile_on(device, problem, variant).value();
     const std::int64_t columns = tile.vectors * form.vector, panels = ceil_div(filters, columns),
                        row_panels = ceil_div(channels, tile.rows);
@@ -134,8 +134,8 @@ void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operan
     const std::int64_t x_plane = problem.input[0] * problem.input[1], plane = problem.output[0] * problem.output[1];
     const Gradient d{.x_image = x.shape[1] * x_plane,
                      .x_channel = x_plane,
-                     .dout_image = dout.shape[1] * plane,
-                     .dout_channel = plane,
+                     .g_image = g.shape[1] * plane,
+                     .g_channel = plane,
                      .partial = operands.weight.numel(),
                      .channels = narrow(channels),
                      .filters = narrow(filters),
@@ -167,7 +167,7 @@ void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operan
     defines.set("VW", form.vector).set("ROWS", tile.rows).set("COLUMNS", columns);
     const Kernel kernel(device, {"conv2d_gemm_weights.cl", "conv2d_gemm_backward_weights", defines});
     launch(kernel, {{to_size(config.tiles), to_size(config.chunks), to_size(problem.groups)}, {1, 1, 1}},
-           {d, local_memory(room.block, x.dtype), local_memory(room.sums, x.dtype), x.argument(), dout.argument(),
+           {d, local_memory(room.block, x.dtype), local_memory(room.sums, x.dtype), x.argument(), g.argument(),
             partials.argument()});
     if (config.chunks > 1) reduce_partials(problem, operands, partials, operands.weight);
 }

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "conv2d_strategy.hpp"
-#include "conv2d_sum.hpp"
+#include "conv_gemm.hpp"
 #include "ops/support/local_block.hpp"
 #include "ops/support/local_tile.hpp"
 #include "ops/support/work_split.hpp"
@@ -30,10 +30,10 @@ Kernel kernel_of(const Device& device, const char* name, Stage stage, Defines de
     return {device, {"conv2d_implicit_gemm.cl", name, defines.set("STAGE", static_cast<std::int64_t>(stage))}};
 }
 
-/// The arguments of a sum that do not depend on the tile.
-Conv arguments_of(const Conv2dSum& sum, const Conv2dProblem& problem, const View& x, const View& out) {
-    Conv d = sum_arguments<Conv>(sum, problem, x, out);
-    d.inner = narrow(sum.channels * sum.taps());
+/// The arguments of a product that do not depend on the tile.
+Conv arguments_of(const ConvGemm& gemm, const Conv2dProblem& problem, const View& x, const View& out) {
+    Conv d = gemm_arguments<Conv>(gemm, problem, x, out);
+    d.inner = narrow(gemm.channels * gemm.taps());
     d.groups = narrow(problem.groups);
     return d;
 }
@@ -63,46 +63,46 @@ Range items_of(const Kernel& kernel, std::int64_t count) {
 }
 
 /// The flipped weights of a phase of backward_input, [group][k][row].
-View flipped(const Conv2dProblem& problem, const Conv2dSum& sum, const View& weight) {
-    const auto& [vertical, horizontal] = sum.axes;
-    const std::int64_t count = problem.groups * sum.channels * sum.taps() * sum.filters;
+View flip_weights(const Conv2dProblem& problem, const ConvGemm& gemm, const View& weight) {
+    const auto& [vertical, horizontal] = gemm.axes;
+    const std::int64_t count = problem.groups * gemm.channels * gemm.taps() * gemm.filters;
     const View packed = View::make(weight.device(), weight.dtype, {count});
-    const Flip flip{.channels = narrow(sum.filters),
-                    .filters = narrow(sum.channels),
+    const Flip flip{.channels = narrow(gemm.filters),
+                    .filters = narrow(gemm.channels),
                     .taps = narrow(problem.taps()),
                     .taps_h = narrow(vertical.taps),
                     .taps_w = narrow(horizontal.taps),
-                    .first = narrow(vertical.at * problem.filter[1] + horizontal.at),
-                    .stride_h = narrow(vertical.by * problem.filter[1]),
-                    .stride_w = narrow(horizontal.by)};
+                    .first = narrow(vertical.filter_first * problem.filter[1] + horizontal.filter_first),
+                    .stride_h = narrow(vertical.filter_step * problem.filter[1]),
+                    .stride_w = narrow(horizontal.filter_step)};
     const Kernel kernel = kernel_of(weight.device(), "conv2d_implicit_gemm_flip", Stage::flip,
                                     storage_defines(weight.dtype, weight.dtype));
     launch(kernel, items_of(kernel, count), {flip, count, weight.argument(), packed.argument()});
     return packed;
 }
 
-/// The matrix product of a sum. Split-K only for sums that cover the whole result.
-TiledGemm product_of(const Conv2dSum& sum, const Conv2dProblem& problem) {
-    const auto& [vertical, horizontal] = sum.axes;
-    return {.rows = sum.filters,
+/// The shape of a product. Split-K only for products that cover the whole result.
+TiledGemm product_of(const ConvGemm& gemm, const Conv2dProblem& problem) {
+    const auto& [vertical, horizontal] = gemm.axes;
+    return {.rows = gemm.filters,
             .columns = problem.images * vertical.size * horizontal.size,
-            .k = sum.channels * sum.taps(),
+            .k = gemm.channels * gemm.taps(),
             .batch = problem.groups,
-            .may_split = sum.out_column_step == 1 && sum.out_row_step == horizontal.size};
+            .may_split = gemm.out_column_step == 1 && gemm.out_row_step == horizontal.size};
 }
 
-void run_sum(const Conv2dSum& sum, const Conv2dProblem& problem, const View& x, const View& weight, const View& out,
-             const std::optional<View>& bias, const KernelEpilogue& epilogue, std::string_view variant) {
+void run_gemm(const ConvGemm& gemm, const Conv2dProblem& problem, const View& x, const View& weight, const View& out,
+              const std::optional<View>& bias, const KernelEpilogue& epilogue, std::string_view variant) {
     const Device device = out.device();
     const DType compute = compute_type(problem.dtype);
-    const TiledGemm product = product_of(sum, problem);
-    Conv d = arguments_of(sum, problem, x, out);
+    const TiledGemm product = product_of(gemm, problem);
+    Conv d = arguments_of(gemm, problem, x, out);
     const bool forward = problem.direction == Conv2dDirection::forward;
-    const View a = forward || problem.taps() == 1 || product.k == 0 ? weight : flipped(problem, sum, weight);
-    d.a_group = sum.filters * product.k;
+    const View a = forward || problem.taps() == 1 || product.k == 0 ? weight : flip_weights(problem, gemm, weight);
+    d.a_group = gemm.filters * product.k;
     d.a_across = forward ? product.k : 1;
-    d.a_along = forward ? 1 : sum.filters;
-    const bool a_4 = begins_aligned(a) && (forward ? product.k : sum.filters) % 4 == 0;
+    d.a_along = forward ? 1 : gemm.filters;
+    const bool a_4 = begins_aligned(a) && (forward ? product.k : gemm.filters) % 4 == 0;
     const bool flat = product.may_split, out_4 = flat && d.rows * d.columns % 4 == 0;
     const auto make = [&](const TileConfig& config) {
         Defines defines = storage_defines(problem.dtype, config.parts > 1 ? compute : problem.dtype);
@@ -146,11 +146,11 @@ Conv2dProblem as_forward(Conv2dProblem problem) {
 }
 
 void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view variant) {
-    const auto& [x, weight, dout, bias, epilogue, sums] = operands;
+    const auto& [x, weight, g, bias, epilogue, sums] = operands;
     const Device device = x.device();
     const DType compute = compute_type(problem.dtype);
     const TiledGemm product = weights_product(problem);
-    Conv d = arguments_of(conv2d_sums(as_forward(problem)).front(), problem, x, dout);
+    Conv d = arguments_of(conv_gemms(as_forward(problem)).front(), problem, x, g);
     const auto make = [&](const TileConfig& config) {
         Defines defines = storage_defines(problem.dtype, config.parts > 1 ? compute : problem.dtype);
         set_tile(defines, config.tile);
@@ -162,7 +162,7 @@ void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operan
     set_jump(d, 8, d.rows, d.columns);
     const View to = config.parts == 1 ? weight : View::make(device, compute, {config.parts, weight.numel()});
     d.partial = weight.numel();
-    launch(kernel, range_of(d, config), {d, x.argument(), dout.argument(), to.argument()});
+    launch(kernel, range_of(d, config), {d, x.argument(), g.argument(), to.argument()});
     if (config.parts > 1) reduce_partials(problem, operands, to, weight);
 }
 
@@ -192,7 +192,7 @@ class Conv2dImplicitGemm final : public Conv2dStrategy {
     [[nodiscard]] std::vector<std::string> variants(const Conv2dProblem& problem, const Device& device) const override {
         const bool weights = problem.direction == Conv2dDirection::backward_weights;
         return local_variants(device, compute_type(problem.dtype),
-                              weights ? weights_product(problem) : product_of(conv2d_sums(problem).front(), problem));
+                              weights ? weights_product(problem) : product_of(conv_gemms(problem).front(), problem));
     }
 
     [[nodiscard]] bool fuses_epilogue(const Conv2dProblem&, const Device&, std::string_view) const override {
@@ -201,10 +201,10 @@ class Conv2dImplicitGemm final : public Conv2dStrategy {
 
     void run(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view variant) const override {
         if (problem.direction == Conv2dDirection::backward_weights) return backward_weights(problem, operands, variant);
-        for_each_sum(problem, operands,
-                     [&](const Conv2dSum& sum, const View& x, const View& out, const std::optional<View>& bias) {
-                         run_sum(sum, problem, x, operands.weight, out, bias, operands.epilogue, variant);
-                     });
+        for_each_gemm(problem, operands,
+                      [&](const ConvGemm& gemm, const View& x, const View& out, const std::optional<View>& bias) {
+                          run_gemm(gemm, problem, x, operands.weight, out, bias, operands.epilogue, variant);
+                      });
     }
 
   private:

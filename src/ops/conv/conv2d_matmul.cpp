@@ -29,11 +29,11 @@ class Conv2dMatmul final : public Conv2dStrategy {
     void run(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view) const override {
         const std::int64_t images = problem.images, positions = problem.output[0] * problem.output[1];
         const View x = reshaped(operands.x, {images, problem.channels, positions}),
-                   dout = reshaped(operands.out, {images, problem.filters, positions});
+                   g = reshaped(operands.out, {images, problem.filters, positions});
         const View weight = reshaped(operands.weight, {1, problem.filters, problem.channels});
-        if (problem.direction == Conv2dDirection::backward_weights) return matmul(dout, permuted(x, {0, 2, 1}), weight);
-        matmul(expanded("conv2d_matmul", permuted(weight, {0, 2, 1}), {images, problem.channels, problem.filters}),
-               dout, x);
+        if (problem.direction == Conv2dDirection::backward_weights) return matmul(g, permuted(x, {0, 2, 1}), weight);
+        matmul(expanded("conv2d_matmul", permuted(weight, {0, 2, 1}), {images, problem.channels, problem.filters}), g,
+               x);
     }
 };
 

@@ -61,9 +61,9 @@ std::string tuning_key(const Conv2dProblem& problem) {
     return key_of_fields(kNames[static_cast<std::size_t>(problem.direction)], problem);
 }
 
-std::string tune(const Device& device, const Conv2dShape& shape, bool again) {
+std::string tune(const Device& device, const Conv2dShape& shape, bool remeasure) {
     return in_all_directions(device, shape, [&](const Conv2dProblem& problem) {
-        return tune_strategies(strategy_set(), problem, device, again);
+        return tune_strategies(strategy_set(), problem, device, remeasure);
     });
 }
 

@@ -175,12 +175,12 @@ void forward(const Conv2dProblem& problem, const Conv2dOperands& operands) {
 // ---- backward_input: h = p * stride + r * dilation - padding. Positions h = stride * i + phase of x use the filter
 // elements r for which stride divides phase + padding - r * dilation; then p = i + shift.
 
-struct Meeting {
+struct PhaseTap {
     std::int64_t element, shift;
 };
 struct Phase {
     std::int64_t size = 0;
-    std::vector<Meeting> meetings = {};
+    std::vector<PhaseTap> taps = {};
 };
 
 std::vector<Phase> phases_of(const Conv2dProblem& problem, std::size_t axis) {
@@ -190,32 +190,32 @@ std::vector<Phase> phases_of(const Conv2dProblem& problem, std::size_t axis) {
         phases.push_back({ceil_div(problem.input[axis] - phase, stride)});
         for (std::int64_t r = 0; r < problem.filter[axis]; ++r) {
             const std::int64_t distance = phase + problem.padding[axis] - r * problem.dilation[axis];
-            if (distance % stride == 0) phases.back().meetings.push_back({r, distance / stride});
+            if (distance % stride == 0) phases.back().taps.push_back({r, distance / stride});
         }
     }
     return phases;
 }
 
-/// The common difference of successive meetings; `along` is either number.
-std::int64_t step_of(const Phase& phase, std::int64_t Meeting::*along) {
-    return phase.meetings.size() > 1 ? phase.meetings[1].*along - phase.meetings[0].*along : 0;
+/// The common difference of successive taps; `member` is either number.
+std::int64_t step_of(const Phase& phase, std::int64_t PhaseTap::*member) {
+    return phase.taps.size() > 1 ? phase.taps[1].*member - phase.taps[0].*member : 0;
 }
 
 /// @param unit elements of a step along the axis
 TapAxis taps_of(const Phase& phase, const PadAxis& axis, std::int64_t unit) {
-    if (phase.meetings.empty()) return {};
-    return {.dilation = narrow(step_of(phase, &Meeting::shift)),
+    if (phase.taps.empty()) return {};
+    return {.dilation = narrow(step_of(phase, &PhaseTap::shift)),
             .unit = narrow(unit),
-            .first = narrow((phase.meetings[0].shift + axis.origin) * unit)};
+            .first = narrow((phase.taps[0].shift + axis.origin) * unit)};
 }
 
 /// The part of the output's gradient, including zero padding, that all phases together read.
 PadAxis reach_of(const std::vector<Phase>& phases) {
     std::int64_t first = std::numeric_limits<std::int64_t>::max(), end = std::numeric_limits<std::int64_t>::min();
     for (const Phase& phase : phases)
-        for (const Meeting& meeting : phase.meetings) {
-            first = std::min(first, meeting.shift);
-            end = std::max(end, meeting.shift + phase.size);
+        for (const PhaseTap& tap : phase.taps) {
+            first = std::min(first, tap.shift);
+            end = std::max(end, tap.shift + phase.size);
         }
     if (first > end) return {};
     return {.size = end - first, .origin = -first};
@@ -240,17 +240,17 @@ void backward_input(const Conv2dProblem& problem, const Conv2dOperands& operands
                     .out_first = static_cast<std::int64_t>(a) * problem.input[1] + static_cast<std::int64_t>(b),
                     .out_row_step = problem.stride[0] * problem.input[1],
                     .out_column_step = problem.stride[1]};
-            for (const Meeting& row : rows.meetings)
-                for (const Meeting& column : columns.meetings) {
+            for (const PhaseTap& row : rows.taps)
+                for (const PhaseTap& column : columns.taps) {
                     const auto t = static_cast<std::size_t>(sum.taps++);
                     sum.source[t] = narrow(row.element * problem.filter[1] + column.element);
                     sum.offset[t] = narrow((row.shift + axes[0].origin) * axes[1].size + column.shift + axes[1].origin);
                 }
             if (sum.taps > 0) {
-                sum.across = static_cast<std::int64_t>(columns.meetings.size());
+                sum.across = static_cast<std::int64_t>(columns.taps.size());
                 sum.first = sum.source[0];
-                sum.step_h = step_of(rows, &Meeting::element) * problem.filter[1];
-                sum.step_w = step_of(columns, &Meeting::element);
+                sum.step_h = step_of(rows, &PhaseTap::element) * problem.filter[1];
+                sum.step_w = step_of(columns, &PhaseTap::element);
                 sum.axes = {taps_of(rows, axes[0], axes[1].size), taps_of(columns, axes[1], 1)};
             }
             run(sum, problem, form, input, operands.weight, operands.x, std::nullopt);

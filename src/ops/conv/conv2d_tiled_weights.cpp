@@ -34,13 +34,13 @@ constexpr std::array kSimtTiles{TileSize{6, 6}, TileSize{2, 9}, TileSize{4, 2}, 
 
 /// Layout of the kernel's struct; must match cl_kernels/conv/conv2d_tiled_weights.cl.
 struct Streams {
-    std::int64_t x_image, x_channel, dout_image, dout_channel, partial;
+    std::int64_t x_image, x_channel, g_image, g_channel, partial;
     std::int32_t channels, filters, filter_blocks, stream_blocks, groups, taps, flat, images, images_each, across;
     std::array<TapAxis, 2> axes;
     std::array<std::int32_t, kMaxTaps> offset;
 };
 
-/// Like choose_tile of the forward pass, but a load of dout is aligned and counts once.
+/// Differs from choose_tile of the forward pass: a load of g is aligned and counts once.
 TileSize choose_tile(const Form& form, std::int64_t filters, std::int64_t streams) {
     TileSize best{1, 1};
     double min_cost = std::numeric_limits<double>::infinity();
@@ -103,8 +103,8 @@ void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operan
                                       : View::make(device, problem.dtype, {chunks, weight.numel()});
     const Streams arguments{.x_image = input.image,
                             .x_channel = input.channel,
-                            .dout_image = gradient.image,
-                            .dout_channel = gradient.channel,
+                            .g_image = gradient.image,
+                            .g_channel = gradient.channel,
                             .partial = weight.numel(),
                             .channels = narrow(problem.channels_per_group()),
                             .filters = narrow(problem.filters_per_group()),

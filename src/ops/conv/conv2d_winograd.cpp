@@ -10,11 +10,11 @@ namespace {
 // Costs in ns of one core with AVX-512; only their ratios matter.
 constexpr double kMultiply = 2.0 / 85,
                  kMultiplyDirectly = 2.0 / 70;  // a multiply-add of a product, and of a convolution without transforms
-constexpr std::int64_t kFar = 1 << 20;          // transformed weights that exceed the caches
-constexpr std::int64_t kVeryFar = 1 << 22;      // and those that exceed the last-level cache
-constexpr double kReadVeryFarWeight = 1.2;      // an element, by F(4 x 4)
-constexpr double kTransform = 0.8, kTransformWeight = 0.7, kTransformFarWeight = 2.5,
-                 kReadFarWeight = 0.15;                                                    // an element, by F(4 x 4)
+constexpr std::int64_t kCachedElements = 1 << 20;          // transformed weights that fit into the caches of a core
+constexpr std::int64_t kLastLevelCacheElements = 1 << 22;  // transformed weights that fit into the last-level cache
+constexpr double kReadMemoryWeight = 1.2;                  // an element, by F(4 x 4)
+constexpr double kTransform = 0.8, kTransformWeight = 0.7, kTransformUncachedWeight = 2.5,
+                 kReadUncachedWeight = 0.15;                                               // an element, by F(4 x 4)
 constexpr double kMultiplyTwo = 2.0 / 45, kTransformTwo = 0.5, kTransformWeightTwo = 3.2;  // by F(2 x 2)
 constexpr double kTransformGradient = 13,
                  kStoreGradient = 10;  // of a filter and a channel: from sums, and in the sums
@@ -66,15 +66,15 @@ std::int64_t cheapest(const Conv2dProblem& problem) {
     const auto cost = [&](std::int64_t tile) {
         const std::int64_t elements = (tile + 2) * (tile + 2),
                            tiles = problem.images * ceil_div(to[0], tile) * ceil_div(to[1], tile);
-        const bool far = elements * pairs > kFar;
+        const bool uncached = elements * pairs > kCachedElements;
         const double transform = tile == 2 ? kTransformTwo : kTransform,
                      multiply = tile == 2 ? kMultiplyTwo : kMultiply;
-        const double read = elements * pairs > kVeryFar ? kReadVeryFarWeight : kReadFarWeight;
-        const double weight = tile == 4 && problem.constant_weight
-                                  ? (far ? read * static_cast<double>(ceil_div(tiles, kTiles)) : 0)
-                              : tile == 2 ? kTransformWeightTwo
-                              : far       ? kTransformFarWeight + read * static_cast<double>(ceil_div(tiles, kTiles))
-                                          : kTransformWeight;
+        const double read = elements * pairs > kLastLevelCacheElements ? kReadMemoryWeight : kReadUncachedWeight;
+        const double weight =
+            tile == 4 && problem.constant_weight ? (uncached ? read * static_cast<double>(ceil_div(tiles, kTiles)) : 0)
+            : tile == 2                          ? kTransformWeightTwo
+            : uncached ? kTransformUncachedWeight + read * static_cast<double>(ceil_div(tiles, kTiles))
+                       : kTransformWeight;
         return static_cast<double>(elements) *
                (multiply * static_cast<double>(pairs * tiles) + weight * static_cast<double>(pairs) +
                 transform * static_cast<double>(tiles * (problem.channels + problem.filters)));

@@ -34,7 +34,7 @@ struct LaunchConfig {
     [[nodiscard]] std::int64_t columns() const { return tile.vectors * vector; }
 };
 
-// Not a multiple of the page size, to avoid conflicts in the same cache sets.
+// The distance is no multiple of the page size, to avoid conflicts in the same cache sets.
 std::int64_t spread(std::int64_t value) { return ceil_div(value, kSpread) * kSpread + kSpread; }
 
 /// The number of channels of a work-group, of `all`, that gives it enough work, with `work` transformed elements each.
@@ -96,7 +96,7 @@ void convolve(const Conv2dProblem& problem, const Conv2dOperands& operands) {
     const std::int64_t columns = config.columns();
     const View weights = transformed(config, d, operands.weight);
 
-    // As many tiles at a time as fit the last-level cache.
+    // The tiles of a pass fit the last-level cache.
     const std::int64_t fitting = std::max(kMinColumns, kTransformedBytes / ((d.channels + d.filters) * kElements *
                                                                             static_cast<std::int64_t>(size_of(dtype))));
     const std::int64_t all_panels = ceil_div(tiles, columns),
@@ -131,6 +131,7 @@ void convolve(const Conv2dProblem& problem, const Conv2dOperands& operands) {
 class Conv2dWinograd2 final : public Conv2dStrategy {
   public:
     [[nodiscard]] std::string_view name() const override { return "winograd2"; }
+    [[nodiscard]] bool error_is_relative_to_norm() const override { return true; }
     [[nodiscard]] bool is_applicable(const Conv2dProblem& problem, const Device&) const override {
         return problem.direction != Conv2dDirection::backward_weights && winograd::is_applicable(problem);
     }

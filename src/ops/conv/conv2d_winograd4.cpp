@@ -46,7 +46,7 @@ struct LaunchConfig {
 };
 
 /// Variants "own" and "apart": each work-item transforms the weights for itself, or a separate launch does before.
-constexpr std::string_view kOwn = "own", kApart = "apart";
+constexpr std::string_view kInlineTransform = "own", kSeparateTransform = "apart";
 
 /// Returns whether transformed weights fit into a work-item's slice.
 bool may_own_weights(const LaunchConfig& config, const Conv2dProblem& problem) {
@@ -82,8 +82,8 @@ LaunchConfig launch_config_of(const Conv2dProblem& problem, const Device& device
     config.unit_config = split_into_units(to, problem.images, ceil_div(problem.images, target_units), fitting, grid);
     config.parts = std::clamp<std::int64_t>(ceil_div(units, config.unit_config.count), 1, config.blocks);
     const std::int64_t items = config.unit_config.count * config.parts;
-    config.own_weights =
-        may_own_weights(config, problem) && variant != kApart && (variant == kOwn || items >= units * kMinUnits);
+    config.own_weights = may_own_weights(config, problem) && variant != kSeparateTransform &&
+                         (variant == kInlineTransform || items >= units * kMinUnits);
     config.groups = std::min(items, config.own_weights ? units : units * winograd::kGroupsPerUnit);
     config.weight_element = spread(config.blocks * config.channels * config.block);
     config.input_element = spread(config.unit_config.tiles() * config.padded);
@@ -195,6 +195,7 @@ void convolve(const Conv2dProblem& problem, const Conv2dOperands& operands, std:
 class Conv2dWinograd4 final : public Conv2dStrategy {
   public:
     [[nodiscard]] std::string_view name() const override { return "winograd4"; }
+    [[nodiscard]] bool error_is_relative_to_norm() const override { return true; }
     [[nodiscard]] bool is_applicable(const Conv2dProblem& problem, const Device&) const override {
         return winograd::is_applicable(problem);
     }
@@ -214,7 +215,7 @@ class Conv2dWinograd4 final : public Conv2dStrategy {
         if (problem.direction == Conv2dDirection::backward_weights ||
             !may_own_weights(launch_config_of(problem, device, {}), problem))
             return {""};
-        return {std::string(kOwn), std::string(kApart)};
+        return {std::string(kInlineTransform), std::string(kSeparateTransform)};
     }
 
     [[nodiscard]] bool gives_bias_gradient() const override { return true; }

@@ -19,8 +19,8 @@ struct Gradient {
     std::int64_t partial;
     std::int32_t images, channels, filters, height, width, rows, columns, pad_top, pad_left, images_each, tile_rows,
         tile_columns, units_h, units_w, units, units_each, chunks;
-    std::int32_t filters_each, channels_each, channel_parts, parts, flat, x_row, dout_row, sum_row, x_element,
-        dout_element, sum_element, slice, has_bias;
+    std::int32_t filters_each, channels_each, channel_parts, parts, flat, x_row, g_row, sum_row, x_element, g_element,
+        sum_element, slice, has_bias;
 };
 
 /// Parts of the filters and channels whose sums fit together.
@@ -52,7 +52,7 @@ struct LaunchConfig {
     Parts parts;
     Units unit_config;
     std::int64_t units_each, chunks, groups;
-    std::int64_t x_row, dout_row, sum_element, x_element, dout_element;
+    std::int64_t x_row, g_row, sum_element, x_element, g_element;
     bool flat;  ///< a unit has whole rows
     [[nodiscard]] std::int64_t columns() const { return tile.vectors * form.vector; }
 };
@@ -66,9 +66,9 @@ LaunchConfig launch_config_of(const Conv2dProblem& problem, const Device& device
     config.parts = cut_parts(problem, config.tile.rows, config.columns());
     const std::int64_t pairs = config.parts.filters_each * config.parts.channels_each, parts = config.parts.count();
     config.x_row = config.parts.channels_each;
-    config.dout_row = ceil_div(config.parts.filters_each, config.form.vector) * config.form.vector;
-    const std::int64_t fitting = std::clamp(
-        (kScratchBytes / (bytes * kElements) - pairs) / (config.x_row + config.dout_row), kMinTiles, kMaxTiles);
+    config.g_row = ceil_div(config.parts.filters_each, config.form.vector) * config.form.vector;
+    const std::int64_t fitting =
+        std::clamp((kScratchBytes / (bytes * kElements) - pairs) / (config.x_row + config.g_row), kMinTiles, kMaxTiles);
     const std::int64_t grid = block_elements(device, problem.dtype, kGridBytes) / config.form.vector;
     config.unit_config = split_into_units(problem.output, problem.images, problem.images, fitting, grid);
     const std::int64_t units = config.unit_config.count, tiles = config.unit_config.tiles();
@@ -77,7 +77,7 @@ LaunchConfig launch_config_of(const Conv2dProblem& problem, const Device& device
     config.groups = std::min(parts * config.chunks, target_groups);
     config.sum_element = spread(pairs);
     config.x_element = spread(tiles * config.x_row);
-    config.dout_element = spread(tiles * config.dout_row);
+    config.g_element = spread(tiles * config.g_row);
     config.flat =
         config.unit_config.units_w == 1 && problem.input[1] <= Units::grid_size(config.unit_config.tiles_w_each);
     return config;
@@ -108,12 +108,12 @@ Gradient arguments_of(const Conv2dProblem& problem, const LaunchConfig& config, 
             .parts = narrow(config.parts.count()),
             .flat = config.flat ? 1 : 0,
             .x_row = narrow(config.x_row),
-            .dout_row = narrow(config.dout_row),
+            .g_row = narrow(config.g_row),
             .sum_row = narrow(config.parts.channels_each),
             .x_element = narrow(config.x_element),
-            .dout_element = narrow(config.dout_element),
+            .g_element = narrow(config.g_element),
             .sum_element = narrow(config.sum_element),
-            .slice = narrow(kElements * (config.sum_element + config.x_element + config.dout_element)),
+            .slice = narrow(kElements * (config.sum_element + config.x_element + config.g_element)),
             .has_bias = has_bias ? 1 : 0};
 }
 

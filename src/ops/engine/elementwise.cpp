@@ -12,11 +12,11 @@
 
 #include "elementwise_plan.hpp"
 #include "expression.hpp"
-#include "ops/shape/permute.hpp"
 #include "ops/support/index_space.hpp"
 #include "ops/support/scratch.hpp"
 #include "ops/support/work.hpp"
 #include "ops/support/work_split.hpp"
+#include "permute.hpp"
 
 namespace declivity::ops {
 namespace {
@@ -127,14 +127,14 @@ View dense_copy(const View& view) {
 
 void evaluate(const Expression& expression, const View& out) { evaluate(expression, out, {}); }
 
-void evaluate(const Expression& of, const View& out, std::span<const AlsoStored> also) {
+void evaluate(const Expression& of, const View& out, std::span<const ExtraOutput> extra_outputs) {
     const Expression over = over_views(of);
     Scratch<6144> scratch;
     Steps steps = steps_of(over, scratch.memory());
     const Expression expression = of_one_real(over, steps, out.dtype);
     if (expression.node() != over.node()) {
-        for (const AlsoStored& also_stored : also) evaluate(also_stored.part, also_stored.to);
-        also = {};
+        for (const ExtraOutput& extra_output : extra_outputs) evaluate(extra_output.part, extra_output.to);
+        extra_outputs = {};
         steps = steps_of(expression, scratch.memory());
     }
     if (expression.dtype() != out.dtype)
@@ -144,9 +144,9 @@ void evaluate(const Expression& of, const View& out, std::span<const AlsoStored>
     require_separate_elements(out);
     if (copied(expression, out)) return;
     ElementwisePlan plan = plan_of(steps, out.shape, &out, scratch.memory());
-    for (const AlsoStored& also_stored : also)
+    for (const ExtraOutput& extra_output : extra_outputs)
         plan.operands.push_back(
-            {.view = also_stored.to, .strides = also_stored.to.strides, .stores = steps.find(also_stored.part)});
+            {.view = extra_output.to, .strides = extra_output.to.strides, .stores = steps.find(extra_output.part)});
     for (std::size_t i = 1; i < plan.operands.size(); ++i) require_same_device("evaluate", out, plan.operands[i].view);
     merge(out.shape, plan);
 

@@ -11,9 +11,9 @@
 #include <unordered_map>
 
 #include <declivity/runtime/error.hpp>
-#include <declivity/runtime/process.hpp>
 #include <fmt/format.h>
 
+#include "runtime/process.hpp"
 #include "runtime/environment.hpp"
 #include "runtime/per_device.hpp"
 #include "ops/support/index_space.hpp"
@@ -38,7 +38,7 @@ ElementwisePlan plan_of(const Steps& steps, const Shape& shape, const View* out,
     ElementwisePlan plan(memory);
     int inputs = 0;
     for (const int operand : steps.operand) inputs = std::max(inputs, operand + 1);
-    plan.operands.reserve(1 + static_cast<std::size_t>(inputs) + kMaxAlso);
+    plan.operands.reserve(1 + static_cast<std::size_t>(inputs) + kMaxExtraOutputs);
     plan.operands.push_back(out != nullptr ? Operand{*out, out->strides} : Operand{});
     for (std::size_t at = 0; at < steps.nodes.size(); ++at) {
         const Node& node = *steps.nodes[at];
@@ -230,11 +230,11 @@ Kernel kernel_of_structure(std::string_view form, const Steps& steps, const Elem
         std::size_t text;  // hash of the structure that it was compiled with
         std::uint64_t found = 0;
     };
-    struct Known {
+    struct KernelCache {
         std::mutex mutex;
         std::unordered_map<std::string, CachedKernel> kernels;
     };
-    auto& [mutex, kernels] = declivity::detail::per_device<Known>(device);
+    auto& [mutex, kernels] = declivity::detail::per_device<KernelCache>(device);
     const auto text_of = [](const KernelSpec& spec) { return std::hash<std::string>()(spec.defines.text()); };
     std::string key;
     key.reserve(form.size() + 96);

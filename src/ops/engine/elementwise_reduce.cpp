@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "elementwise_plan.hpp"
-#include "ops/reduction/reduce_defines.hpp"
+#include "ops/support/reduce_defines.hpp"
 #include "ops/support/work_split.hpp"
 
 namespace declivity::ops {

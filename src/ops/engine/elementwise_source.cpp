@@ -112,14 +112,14 @@ struct Generated {
 
     /// Converts a 16-bit float element to float for arithmetic, and back.
     std::string loaded(DType type, const std::string& element) {
-        return is_16bit_float(type) ? called("from", type, element) : element;
+        return is_16bit_float(type) ? conversion("from", type, element) : element;
     }
     std::string stored(DType type, const std::string& value) {
-        return is_16bit_float(type) ? called("to", type, value) : value;
+        return is_16bit_float(type) ? conversion("to", type, value) : value;
     }
     /// Rounds a value as if it had been stored.
     std::string rounded(DType type, const std::string& value) {
-        return is_16bit_float(type) ? called("rounded", type, value) : value;
+        return is_16bit_float(type) ? conversion("rounded", type, value) : value;
     }
 
     void set_headers(Defines& defines) const {
@@ -129,7 +129,7 @@ struct Generated {
     }
 
   private:
-    std::string called(std::string_view function, DType type, const std::string& value) {
+    std::string conversion(std::string_view function, DType type, const std::string& value) {
         reduced_precision = true;
         return fmt::format("{}_{}({})", function, name_of(type), value);
     }
@@ -308,10 +308,10 @@ void generate(const Steps& steps, const ElementwisePlan& plan, bool tiled, std::
 void generate_store(DType type, int index, std::size_t at, std::vector<std::string>& names, Generated& code) {
     const std::string stored = type == DType::boolean ? stored_truth(names[at]) : code.stored(type, names[at]);
     if (!is_16bit_float(type)) {
-        code.body += fmt::format(" also{0}[i * STEP_ALSO{0}] = {1};", index, stored);
+        code.body += fmt::format(" extra{0}[i * STEP_EXTRA{0}] = {1};", index, stored);
         return;
     }
-    code.body += fmt::format(" const ushort h{1} = {2}; also{0}[i * STEP_ALSO{0}] = h{1}; const float w{1} = {3};",
+    code.body += fmt::format(" const ushort h{1} = {2}; extra{0}[i * STEP_EXTRA{0}] = h{1}; const float w{1} = {3};",
                              index, at, stored, code.loaded(type, fmt::format("h{}", at)));
     names[at] = fmt::format("w{}", at);
 }
@@ -365,11 +365,11 @@ Defines operand_defines(const ElementwisePlan& plan, const std::string& random, 
         const Operand& operand = plan.operands[i];
         const std::size_t input = i - 1;
         if (operand.stores >= 0) {
-            defines.set(fmt::format("STEP_ALSO{}", input), step_of(operand, i));
-            parameters += fmt::format(", __global {0}* restrict also{1}_base, const long also{1}_offset",
+            defines.set(fmt::format("STEP_EXTRA{}", input), step_of(operand, i));
+            parameters += fmt::format(", __global {0}* restrict extra{1}_base, const long extra{1}_offset",
                                       cl_type(operand.view.dtype), input);
-            arguments += fmt::format(", also{0}_base, also{0}_offset", input);
-            rows += fmt::format(" __global {0}* also{1} = also{1}_base + also{1}_offset + ROW_OFFSET({2});",
+            arguments += fmt::format(", extra{0}_base, extra{0}_offset", input);
+            rows += fmt::format(" __global {0}* extra{1} = extra{1}_base + extra{1}_offset + ROW_OFFSET({2});",
                                 cl_type(operand.view.dtype), input, i);
             continue;
         }
@@ -399,7 +399,7 @@ Defines operand_defines(const ElementwisePlan& plan, const std::string& random, 
         parameters += fmt::format(", const {} n{}", arithmetic_type(plan.number_types[i]), i);
         arguments += fmt::format(", n{}", i);
     }
-    defines.set("INPUT_PARAMETERS", parameters).set("INPUT_ROWS", rows + random);
+    defines.set("INPUT_PARAMETERS", parameters).set("INPUT_ROWS_CODE", rows + random);
     if (std::ranges::any_of(plan.operands, [](const Operand& operand) { return operand.random != nullptr; }))
         defines.set("RANDOM", 1);
     if (forwards_arguments) defines.set("INPUT_ARGUMENTS", arguments);
@@ -412,8 +412,8 @@ Kernels generate(const Steps& steps, const ElementwisePlan& plan, const Device& 
     Generated code;
     const std::string result = generate(steps, plan, device, style, 0, steps.nodes.size(), code);
     Defines defines = operand_defines(plan, code.rows, false);
-    defines.set("VECTORISE", vectorise(code, plan, device, style)).set("BODY", code.body);
-    if (!code.tiles.empty()) defines.set("RANDOM_TILE", code.tiles).set("TILE", tile);
+    defines.set("VECTORISE_PRAGMA", vectorise(code, plan, device, style)).set("ELEMENT_CODE", code.body);
+    if (!code.tiles.empty()) defines.set("RANDOM_TILE_CODE", code.tiles).set("TILE", tile);
     return {std::move(code), result, std::move(defines)};
 }
 
@@ -485,10 +485,13 @@ KernelSpec formula_specification(const Steps& steps, const ElementwisePlan& plan
     for (std::size_t i = 1; i < plan.operands.size(); ++i)
         if (!plan.operands[i].strides.empty()) defines.set(fmt::format("STEP{}", i - 1), 1);
     code.body = code.elements;
-    defines.set("RANK", 1).set("OPERANDS", 1).set("FORMULA_SCALAR_CODE", scalar_code).set("FORMULA_BODY", code.body);
+    defines.set("RANK", 1)
+        .set("OPERANDS", 1)
+        .set("FORMULA_SCALAR_CODE", scalar_code)
+        .set("FORMULA_ELEMENT_CODE", code.body);
     defines.set("FORMULA_ROLES", parameters).set("FORMULA_POINTERS", arguments);
     defines.set("FORMULA_CONSTANTS", constant_parameters).set("FORMULA_CONSTANT_ARGUMENTS", constant_arguments);
-    defines.set("FORMULA_VECTORISE", vectorise(code, plan, device, style));
+    defines.set("FORMULA_VECTORISE_PRAGMA", vectorise(code, plan, device, style));
     code.set_headers(defines);
     return {"formula.cl", "formula", std::move(defines)};
 }
@@ -504,12 +507,14 @@ Defines row_defines(const Steps& steps, const ElementwisePlan& plan, const Devic
     else result = epilogue.stored(out, result);
     Defines defines = operand_defines(plan, prologue.rows + epilogue.rows, true);
     if (steps.before > 0)
-        defines.set("PROLOGUE", prologue.body)
-            .set("PROLOGUE_RESULT", element)
-            .set("PROLOGUE_RANDOM", prologue.tiles)
-            .set("PROLOGUE_VECTORISE", vectorise(prologue, plan, device, style));
-    defines.set("EPILOGUE", epilogue.body).set("EPILOGUE_RESULT", result).set("EPILOGUE_RANDOM", epilogue.tiles);
-    defines.set("EPILOGUE_VECTORISE", vectorise(epilogue, plan, device, style)).set("OUT", cl_type(out));
+        defines.set("ROW_PROLOGUE_CODE", prologue.body)
+            .set("ROW_PROLOGUE_RESULT", element)
+            .set("ROW_PROLOGUE_RANDOM_CODE", prologue.tiles)
+            .set("ROW_PROLOGUE_VECTORISE_PRAGMA", vectorise(prologue, plan, device, style));
+    defines.set("ROW_EPILOGUE_CODE", epilogue.body)
+        .set("ROW_EPILOGUE_RESULT", result)
+        .set("ROW_EPILOGUE_RANDOM_CODE", epilogue.tiles);
+    defines.set("ROW_EPILOGUE_VECTORISE_PRAGMA", vectorise(epilogue, plan, device, style)).set("OUT", cl_type(out));
     epilogue.reduced_precision = epilogue.reduced_precision || prologue.reduced_precision;
     epilogue.divides = epilogue.divides || prologue.divides;
     epilogue.special = epilogue.special || prologue.special;

@@ -46,8 +46,8 @@ const View* channel_factor(const Expression& a, const View& out) {
 }
 
 /// Adds the terms of a sum, each times `factor`, to the epilogue. Returns false if any other term occurs.
-bool take_sum(const ExpressionNode& node, double factor, const View& out, EpilogueOf of, KernelEpilogue& epilogue,
-              bool& has_result) {
+bool take_sum(const ExpressionNode& node, double factor, const View& out, EpilogueTarget target,
+              KernelEpilogue& epilogue, bool& has_result) {
     switch (node.kind) {
         case Kind::operator_result:
             if (has_result) return false;
@@ -56,10 +56,10 @@ bool take_sum(const ExpressionNode& node, double factor, const View& out, Epilog
             return true;
         case Kind::view:
             if (node.dtype != out.dtype || may_overlap(node.view, out)) return false;
-            if (of == EpilogueOf::convolution && !epilogue.shift && factor == 1 &&
+            if (target == EpilogueTarget::convolution && !epilogue.shift && factor == 1 &&
                 is_number_for_each_channel(node.view, out))
                 epilogue.shift = node.view;
-            else if (of == EpilogueOf::product && !epilogue.bias && factor == 1 &&
+            else if (target == EpilogueTarget::product && !epilogue.bias && factor == 1 &&
                      is_number_for_each_column(node.view, out))
                 epilogue.bias = node.view;
             else if (!epilogue.residual && is_residual(node.view, out))
@@ -69,24 +69,24 @@ bool take_sum(const ExpressionNode& node, double factor, const View& out, Epilog
         case Kind::apply:
             switch (node.function) {
                 case Function::add:
-                    return take_sum(*node.inputs[0].node(), factor, out, of, epilogue, has_result) &&
-                           take_sum(*node.inputs[1].node(), factor, out, of, epilogue, has_result);
+                    return take_sum(*node.inputs[0].node(), factor, out, target, epilogue, has_result) &&
+                           take_sum(*node.inputs[1].node(), factor, out, target, epilogue, has_result);
                 case Function::sub:
-                    return take_sum(*node.inputs[0].node(), factor, out, of, epilogue, has_result) &&
-                           take_sum(*node.inputs[1].node(), -factor, out, of, epilogue, has_result);
+                    return take_sum(*node.inputs[0].node(), factor, out, target, epilogue, has_result) &&
+                           take_sum(*node.inputs[1].node(), -factor, out, target, epilogue, has_result);
                 case Function::neg:
-                    return take_sum(*node.inputs[0].node(), -factor, out, of, epilogue, has_result);
+                    return take_sum(*node.inputs[0].node(), -factor, out, target, epilogue, has_result);
                 case Function::mul_scalar:
-                    return take_sum(*node.inputs[0].node(), factor * node.parameters[0].to_double(), out, of, epilogue,
-                                    has_result);
+                    return take_sum(*node.inputs[0].node(), factor * node.parameters[0].to_double(), out, target,
+                                    epilogue, has_result);
                 case Function::mul: {
-                    if (of != EpilogueOf::convolution || has_result) return false;
+                    if (target != EpilogueTarget::convolution || has_result) return false;
                     const std::size_t at = channel_factor(node.inputs[1], out) != nullptr ? 1 : 0;
                     const View* scale = channel_factor(node.inputs[at], out);
                     KernelEpilogue scaled;  // only the result itself
                     if (scale == nullptr ||
-                        !take_sum(*node.inputs[1 - at].node(), factor, out, of, scaled, has_result) || scaled.scale ||
-                        scaled.shift || scaled.residual)
+                        !take_sum(*node.inputs[1 - at].node(), factor, out, target, scaled, has_result) ||
+                        scaled.scale || scaled.shift || scaled.residual)
                         return false;
                     epilogue.alpha = scaled.alpha;
                     epilogue.scale = *scale;
@@ -100,9 +100,9 @@ bool take_sum(const ExpressionNode& node, double factor, const View& out, Epilog
     }
 }
 
-bool take(const ExpressionNode& node, const View& out, EpilogueOf of, KernelEpilogue& epilogue) {
+bool take(const ExpressionNode& node, const View& out, EpilogueTarget target, KernelEpilogue& epilogue) {
     bool has_result = false;
-    return take_sum(node, 1, out, of, epilogue, has_result) && has_result;
+    return take_sum(node, 1, out, target, epilogue, has_result) && has_result;
 }
 
 /// The second operand of an activation's gradient, if it is a single view.
@@ -120,16 +120,16 @@ std::optional<View> saved_of(const ExpressionNode& gradient, const View& out) {
 bool too_long(const KernelEpilogue& epilogue, const View& out) {
     const FunctionInfo& function = info(*epilogue.activation);
     return out.dtype == DType::f64 && !is_simd(out.device()) &&
-           (epilogue.saved ? function.of_gradient[0].costly : function.costly);
+           (epilogue.saved ? function.gradient_info[0].costly : function.costly);
 }
 
 }  // namespace
 
-std::optional<KernelEpilogue> kernel_epilogue(const Epilogue& epilogue, const View& out, EpilogueOf of) {
+std::optional<KernelEpilogue> kernel_epilogue(const Epilogue& epilogue, const View& out, EpilogueTarget target) {
     if (!epilogue) return KernelEpilogue{};
     const ExpressionNode& node = *epilogue.node();
     if (node.dtype != out.dtype) return std::nullopt;
-    if (KernelEpilogue sum; take(node, out, of, sum)) return sum;
+    if (KernelEpilogue sum; take(node, out, target, sum)) return sum;
     const bool gradient = node.kind == Kind::gradient;
     if ((!gradient && node.kind != Kind::apply) || info(node.function).inputs != 1) return std::nullopt;
     // The kernels do not include these headers, whose functions take one element.
@@ -139,7 +139,7 @@ std::optional<KernelEpilogue> kernel_epilogue(const Epilogue& epilogue, const Vi
     KernelEpilogue result{.activation = node.function};
     std::ranges::transform(node.parameters, result.parameters.begin(), &Scalar::to_double);
     if (gradient && !(result.saved = saved_of(node, out))) return std::nullopt;
-    if (too_long(result, out) || !take(*node.inputs[0].node(), out, of, result)) return std::nullopt;
+    if (too_long(result, out) || !take(*node.inputs[0].node(), out, target, result)) return std::nullopt;
     return result;
 }
 

@@ -30,11 +30,11 @@ struct KernelEpilogue {
 };
 
 /// Operator of the epilogue: a convolution's result has channels, a product's columns.
-enum class EpilogueOf : bool { product, convolution };
+enum class EpilogueTarget : bool { product, convolution };
 
 /// Converts an epilogue to the form that kernels support; empty if it is not supported.
 std::optional<KernelEpilogue> kernel_epilogue(const Epilogue& epilogue, const View& out,
-                                              EpilogueOf of = EpilogueOf::product);
+                                              EpilogueTarget target = EpilogueTarget::product);
 
 /// Defines ACTIVATION or ACTIVATION_GRADIENT for kernels that include epilogue.clh.
 void set_activation(Defines& defines, const KernelEpilogue& epilogue);

@@ -41,7 +41,7 @@ constexpr FunctionInfo with_what_follows(FunctionInfo row) {
         row.divides = row.divides || row.value.find(name) != std::string_view::npos;
     for (std::size_t i = 0; i < row.gradient.size(); ++i) {
         const std::string_view text = row.gradient[i];
-        FunctionInfo::Gradient& of = row.of_gradient[i];
+        FunctionInfo::Gradient& of = row.gradient_info[i];
         of.form = form_of(text);
         of.costly = is_costly(text);
         of.needs_result = mentions(text, 'y');
@@ -204,9 +204,9 @@ Expression Expression::operator_result(DType dtype, const Shape& shape) {
 }
 
 Expression Expression::apply(Function function, std::span<const Expression> inputs, std::span<const Scalar> parameters,
-                             std::string_view called) {
+                             std::string_view name) {
     const FunctionInfo& row = info(function);
-    const std::string_view name = called.empty() ? row.name : called;
+    if (name.empty()) name = row.name;
     if (inputs.size() != static_cast<std::size_t>(row.inputs) ||
         parameters.size() != static_cast<std::size_t>(row.parameters))
         throw ValueError(fmt::format("{}: expected {} inputs and {} parameters, got {} and {}", name, row.inputs,
@@ -244,7 +244,7 @@ Expression Expression::gradient(Function function, int input, const Expression& 
                                 std::span<const Expression> inputs, const Expression& result,
                                 std::span<const Scalar> parameters) {
     const FunctionInfo& row = info(function);
-    const FunctionInfo::Gradient& of = row.of_gradient[static_cast<std::size_t>(input)];
+    const FunctionInfo::Gradient& of = row.gradient_info[static_cast<std::size_t>(input)];
     return Expression(make_node([&](ExpressionNode& node) {
         node.kind = ExpressionNode::Kind::gradient;
         node.dtype = result_gradient.dtype();

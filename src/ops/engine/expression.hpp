@@ -60,7 +60,7 @@ struct FunctionInfo {
         std::array<bool, 3> needs_input{};  ///< whether it mentions this input
         bool needs_result = false;
     };
-    std::array<Gradient, 3> of_gradient{};
+    std::array<Gradient, 3> gradient_info{};
     /// True if there is a gradient with respect to some input.
     bool has_gradient = false;
 };
@@ -90,11 +90,11 @@ class DECLIVITY_API Expression {
     /// In an Epilogue: the value computed by the preceding operator.
     static Expression operator_result(DType dtype, const Shape& shape);
     /// Applies a function to inputs, which are broadcast.
-    /// @param called the function name in errors, if it differs from that in the table
+    /// @param name of the function in errors, if it differs from that in the table
     /// @throws ShapeError, TypeError, DeviceError naming the function; ValueError if an integer type cannot hold a
     /// parameter
     static Expression apply(Function function, std::span<const Expression> inputs,
-                            std::span<const Scalar> parameters = {}, std::string_view called = {});
+                            std::span<const Scalar> parameters = {}, std::string_view name = {});
     /// The gradient of function(...) with respect to one input, from the gradient of its result, the inputs, and the
     /// result. Operands that the rule of the table does not mention may be empty.
     static Expression gradient(Function function, int input, const Expression& result_gradient,

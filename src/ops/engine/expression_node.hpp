@@ -48,14 +48,14 @@ Expression with_result(const Expression& expression, const Expression& result);
 Expression with_leaves(const Expression& expression, const std::function<Expression(const ExpressionNode&)>& leaf);
 
 /// A part of an expression that its kernel stores as an additional output of the same shape.
-struct AlsoStored {
+struct ExtraOutput {
     Expression part;
     View to;  // dense
 };
-constexpr std::size_t kMaxAlso = 2;
+constexpr std::size_t kMaxExtraOutputs = 2;
 
 /// evaluate(expression, out) with additional outputs. Inputs and additional outputs are at most kMaxInputs.
-void evaluate(const Expression& expression, const View& out, std::span<const AlsoStored> also);
+void evaluate(const Expression& expression, const View& out, std::span<const ExtraOutput> extra_outputs);
 
 /// Returns whether a node of `whole` is the root of `part`.
 bool is_part_of(const Expression& whole, const Expression& part);

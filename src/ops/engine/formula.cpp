@@ -13,7 +13,7 @@
 #include "elementwise_plan.hpp"
 #include "elementwise_source.hpp"
 #include "lazy_array_state.hpp"
-#include "ops/recurrent/step_arguments.hpp"
+#include "ops/support/guard.hpp"
 #include "ops/support/scratch.hpp"
 
 namespace declivity::ops {

@@ -20,7 +20,7 @@ class InFlightLaunch final : public LaunchLock::InFlight {
     /// until the launch ends.
     void will_read(const Expression* expression) noexcept { expression_ = expression; }
     /// The operations of the same batched launch.
-    void batches_with(const std::vector<std::shared_ptr<Operation>>* company) noexcept { batch_ = company; }
+    void batches_with(const std::vector<std::shared_ptr<Operation>>* batch) noexcept { batch_ = batch; }
 
     /// The newest launch in flight of this thread. The lock must be held.
     [[nodiscard]] static InFlightLaunch* last(const LaunchLock& lock) noexcept {
@@ -29,20 +29,20 @@ class InFlightLaunch final : public LaunchLock::InFlight {
 
   private:
     void on_yield(std::vector<const PendingLaunch*>& busy) override {
-        if (value_ != nullptr) kept_ = value_->shared_from_this();
-        else kept_ = operation_->shared_from_this();
-        busy.push_back(kept_.get());
+        if (value_ != nullptr) owner_ = value_->shared_from_this();
+        else owner_ = operation_->shared_from_this();
+        busy.push_back(owner_.get());
         if (batch_ != nullptr)
             for (const auto& item : *batch_) busy.push_back(item.get());
         if (expression_ != nullptr)
-            for_each_view(*expression_, [&](const View& view) { add_reader(view.buffer, kept_); });
+            for_each_view(*expression_, [&](const View& view) { add_reader(view.buffer, owner_); });
     }
 
     LazyArrayState* value_ = nullptr;
     Operation* operation_ = nullptr;
     const Expression* expression_ = nullptr;
     const std::vector<std::shared_ptr<Operation>>* batch_ = nullptr;
-    std::shared_ptr<PendingLaunch> kept_;  // other threads may release theirs meanwhile
+    std::shared_ptr<PendingLaunch> owner_;  // other threads may release theirs meanwhile
 };
 
 }  // namespace declivity::ops

@@ -28,7 +28,7 @@ LaunchLock& launch_lock(const Device& device) { return declivity::detail::per_de
 
 LaunchLock::YieldScope::YieldScope(LaunchLock& lock) : lock_(lock) {
     if (lock.owner_.load(std::memory_order_relaxed) != this_thread()) return;
-    for (InFlight* one = lock.in_flight_; one != nullptr; one = one->before_) one->on_yield(busy_);
+    for (InFlight* launch = lock.in_flight_; launch != nullptr; launch = launch->before_) launch->on_yield(busy_);
     lock.yielded_.push_back(this);
     depth_ = lock.depth_;
     in_flight_ = lock.in_flight_;
@@ -48,17 +48,18 @@ LaunchLock::YieldScope::~YieldScope() {
     lock_.back_.notify_all();  // blocked threads continue once this thread unlocks
 }
 
-bool LaunchLock::is_busy(const PendingLaunch* one) const noexcept {
-    return std::ranges::any_of(
-        yielded_, [&](const YieldScope* other) { return std::ranges::find(other->busy_, one) != other->busy_.end(); });
+bool LaunchLock::is_busy(const PendingLaunch* launch) const noexcept {
+    return std::ranges::any_of(yielded_, [&](const YieldScope* yield_scope) {
+        return std::ranges::find(yield_scope->busy_, launch) != yield_scope->busy_.end();
+    });
 }
 
-bool LaunchLock::wait_for(const PendingLaunch* one) {
-    if (!busy(one)) return false;
+bool LaunchLock::wait_for(const PendingLaunch* launch) {
+    if (!busy(launch)) return false;
     contended_.fetch_add(1, std::memory_order_relaxed);
     YieldScope yielded(*this);  // others may need what this thread has in flight, or the lock
     std::unique_lock lock(mutex_);
-    back_.wait(lock, [&] { return !busy(one); });
+    back_.wait(lock, [&] { return !busy(launch); });
     return true;
 }
 

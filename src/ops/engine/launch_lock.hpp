@@ -76,9 +76,9 @@ class LaunchLock {
     // ---- for the holder of the lock
 
     /// Returns whether a thread that has yielded the lock has this launch in flight.
-    [[nodiscard]] bool busy(const PendingLaunch* one) const noexcept { return !yielded_.empty() && is_busy(one); }
+    [[nodiscard]] bool busy(const PendingLaunch* launch) const noexcept { return !yielded_.empty() && is_busy(launch); }
     /// Blocks while that is so. @return whether it blocked: everything may have changed
-    bool wait_for(const PendingLaunch* one);
+    bool wait_for(const PendingLaunch* launch);
     /// Incremented whenever the lock is yielded: what was inspected before may have changed.
     [[nodiscard]] std::uint64_t yields() const noexcept { return yields_; }
     /// The newest launch in flight of this thread, or null.
@@ -106,7 +106,7 @@ class LaunchLock {
         contended_.fetch_add(1, std::memory_order_relaxed);
         mutex_.lock();
     }
-    [[nodiscard]] bool is_busy(const PendingLaunch* one) const noexcept;
+    [[nodiscard]] bool is_busy(const PendingLaunch* launch) const noexcept;
 
     std::mutex mutex_;
     std::atomic<const char*> owner_{nullptr};

@@ -1,5 +1,6 @@
 // Evaluation of lazy arrays: when they are computed, and how many by one kernel.
 #include <declivity/ops/copy.hpp>
+#include "runtime/process.hpp"
 #include "lazy_array.hpp"
 
 #include <algorithm>
@@ -11,7 +12,6 @@
 #include <vector>
 
 #include <declivity/runtime/error.hpp>
-#include <declivity/runtime/process.hpp>
 #include <declivity/runtime/scope.hpp>
 
 #include "in_flight_launch.hpp"
@@ -45,7 +45,7 @@ void LazyArrayState::computed_as(const View& result) {
     // Destroyed last: they may be the last references to other values.
     const Expression done = std::exchange(expression, {});
     const std::shared_ptr<Operation> launched = std::exchange(operation, {});
-    const LazyArray viewed = std::exchange(base, {});
+    const LazyArray base_array = std::exchange(base, {});
 }
 
 void refuse_in_formula() {
@@ -79,7 +79,7 @@ void LazyArrayState::compute(const std::optional<View>& destination) {
         (void)operation->run(destination, {});
         return computed_as(*destination);
     }
-    const CaptureOf capture_scope(capture);
+    const CaptureScope capture_scope(capture);
     const ResumedScope resumed(scope);
     std::optional<Lowering> lowering(std::in_place, launching);
     const bool strided_destination =
@@ -98,12 +98,12 @@ void LazyArrayState::compute(const std::optional<View>& destination) {
             for_each_view(lowered, [&](const View& input) { add_reader(input.buffer, weak_from_this()); });
         const Expression below = std::exchange(expression, lowered);
     }
-    std::vector<AlsoStored> also;
+    std::vector<ExtraOutput> extra_outputs;
     std::vector<LazyArrayState*> created;
     for (const auto& [state, part] : stored) {
         if (state->computed.load(std::memory_order_acquire) || !is_part_of(lowered, part)) continue;
         const ResumedScope of_state(state->scope);
-        also.push_back({part, View::make(device, state->dtype, state->shape)});
+        extra_outputs.push_back({part, View::make(device, state->dtype, state->shape)});
         created.push_back(state.get());
     }
     const std::optional<View> reused =
@@ -111,10 +111,10 @@ void LazyArrayState::compute(const std::optional<View>& destination) {
                   : std::nullopt;
     const View out = destination ? *destination : reused ? *reused : View::make(device, dtype, shape);
     if (reused) out.buffer.move_to_scope(scope);
-    evaluate(lowered, out, also);
+    evaluate(lowered, out, extra_outputs);
     if (reused) out.buffer.bump_version();
     for (std::size_t i = 0; i < created.size(); ++i)
-        if (!created[i]->computed.load(std::memory_order_acquire)) created[i]->computed_as(also[i].to);
+        if (!created[i]->computed.load(std::memory_order_acquire)) created[i]->computed_as(extra_outputs[i].to);
     computed_as(out);
 }
 

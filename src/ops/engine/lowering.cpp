@@ -39,7 +39,7 @@ Measure measure(const Expression& expression) {
     for (const Expression& input : node.inputs) all += measure(input);
     if (node.kind == Kind::apply) all.costly = all.costly || info(node.function).costly;
     if (node.kind == Kind::gradient)
-        all.costly = all.costly || info(node.function).of_gradient[static_cast<std::size_t>(node.input)].costly;
+        all.costly = all.costly || info(node.function).gradient_info[static_cast<std::size_t>(node.input)].costly;
     return all;
 }
 
@@ -50,15 +50,15 @@ bool fits(const Measure& measure) {
 Expression Lowering::run(const Expression& expression, const LazyArrayState* result) {
     for (;;) try {
             yields_ = lock_.yields();
-            if (!settle_operations(expression, result)) {
-                forget();
+            if (!launch_operations(expression, result)) {
+                reset();
                 continue;
             }
             result_ = result;
-            room_ = std::clamp(kMaxInputs - measure(expression).inputs, 0, static_cast<int>(kMaxAlso));
+            room_ = std::clamp(kMaxInputs - measure(expression).inputs, 0, static_cast<int>(kMaxExtraOutputs));
             return lower(expression);
         } catch (const RestartLowering&) {
-            forget();
+            reset();
         }
 }
 
@@ -66,11 +66,11 @@ bool Lowering::above_operation(const Expression& expression) {
     for (;;) try {
             return gather(expression);
         } catch (const RestartLowering&) {
-            forget();
+            reset();
         }
 }
 
-void Lowering::forget() noexcept {
+void Lowering::reset() noexcept {
     references_.clear();
     leaves_.clear();
     seen_.clear();
@@ -89,7 +89,7 @@ void Lowering::wait_if_busy(const LazyArrayState& state) {
 }
 
 /// May yield the lock, which invalidates all inspected state.
-Expression Lowering::computed(LazyArrayState& state) {
+Expression Lowering::compute(LazyArrayState& state) {
     state.compute();
     if (lock_.yields() != yields_) throw RestartLowering{};
     return Expression(state.view);
@@ -102,15 +102,17 @@ Lowering::Reference* Lowering::find(const LazyArrayState* state) {
 
 /// Returns whether there are references from outside of this kernel.
 bool Lowering::is_shared(const Reference& reference) const {
-    const auto is_shared_leaf = [&](const Leaf& leaf) { return leaf.state == reference.state && leaf.uses > leaf.met; };
+    const auto is_shared_leaf = [&](const Leaf& leaf) {
+        return leaf.state == reference.state && leaf.uses > leaf.counted_uses;
+    };
     return ops::is_shared(reference.state->weak_from_this(), reference.count) ||
            std::ranges::any_of(leaves_, is_shared_leaf);
 }
 
-void Lowering::meet(const Expression& leaf) {
+void Lowering::count_use(const Expression& leaf) {
     const Node* node = leaf.node().get();
     const auto known = std::ranges::find(leaves_, node, &Leaf::node);
-    if (known != leaves_.end()) ++known->met;
+    if (known != leaves_.end()) ++known->counted_uses;
     else leaves_.push_back({node, state_of(node->source).get(), handles_to(leaf.node()), 1});
 }
 
@@ -119,7 +121,7 @@ bool Lowering::gather(const Expression& expression) {
     if (!expression) return false;
     const Node& node = *expression.node();
     if (node.kind == Kind::value && !node.source.computed() && state_of(node.source)->fuses_epilogue())
-        meet(expression);
+        count_use(expression);
     for (const auto& [seen, below] : seen_)
         if (seen == &node) return below;
     bool below = false;
@@ -141,7 +143,7 @@ bool Lowering::gather(const Expression& expression) {
 
 /// Launches operations that cannot fuse the rest as their epilogue. Returns false if something was computed, so that
 /// the inspection must be repeated.
-bool Lowering::settle_operations(const Expression& expression, const LazyArrayState* result) {
+bool Lowering::launch_operations(const Expression& expression, const LazyArrayState* result) {
     gather(expression);
     LazyArrayState* first = nullptr;
     int operations = 0;
@@ -183,7 +185,7 @@ Expression Lowering::lower(const Expression& expression, const Node& node) {
     for (const Expression& input : node.inputs) {
         // Broadcasting would recompute small values repeatedly.
         const bool stretches = input && input.node()->kind == Kind::value && !(input.shape() == node.shape);
-        inputs.push_back(stretches ? computed(*state_of(input.node()->source)) : lower(input));
+        inputs.push_back(stretches ? compute(*state_of(input.node()->source)) : lower(input));
         changed = changed || inputs.back().node() != input.node();
     }
     return changed ? with_inputs(node, std::span(inputs.begin(), inputs.size())) : expression;
@@ -192,7 +194,7 @@ Expression Lowering::lower(const Expression& expression, const Node& node) {
 Expression Lowering::lower(LazyArrayState& state) {
     for (const auto& [from, to] : values_)
         if (from == &state) return to;
-    const Expression lowered = inlined(state);
+    const Expression lowered = inline_value(state);
     values_.emplace_back(&state, lowered);
     return lowered;
 }
@@ -207,7 +209,7 @@ bool upcasts_to_f32(const Expression& expression) {
 
 }  // namespace
 
-Expression Lowering::inlined(LazyArrayState& state) {
+Expression Lowering::inline_value(LazyArrayState& state) {
     if (state.computed.load(std::memory_order_acquire)) return Expression(state.view);
     if (&state == operation_) return Expression::operator_result(state.dtype, state.shape);
     // Another reference may never be evaluated, so a shared value need not be stored at first; but it must not be
@@ -216,10 +218,10 @@ Expression Lowering::inlined(LazyArrayState& state) {
         is_shared(*find(&state)) && (state.inlined || state.measure.costly) && !upcasts_to_f32(state.expression);
     const bool has_room =
         result_ != nullptr && operation_ == nullptr && std::ssize(stored_) < room_ && state.shape == result_->shape;
-    if (store && !has_room) return computed(state);
+    if (store && !has_room) return compute(state);
     state.inlined = true;
     Expression lowered = lower(state.expression);
-    if (store && std::ssize(stored_) == room_) return computed(state);  // its inputs used up the additional outputs
+    if (store && std::ssize(stored_) == room_) return compute(state);  // its inputs used up the additional outputs
     if (store) stored_.push_back({state.shared_from_this(), lowered});
     return lowered;
 }

@@ -50,23 +50,23 @@ class Lowering {
     struct Leaf {
         const ExpressionNode* node;
         LazyArrayState* state;
-        long uses, met;
+        long uses, counted_uses;
     };
 
     /// Thrown if the lock was yielded meanwhile: other threads may have computed what was inspected.
     struct RestartLowering {};
-    void forget() noexcept;
+    void reset() noexcept;
     void wait_if_busy(const LazyArrayState& state);
-    Expression computed(LazyArrayState& state);
+    Expression compute(LazyArrayState& state);
     Reference* find(const LazyArrayState* state);
     bool is_shared(const Reference& reference) const;
-    void meet(const Expression& leaf);
+    void count_use(const Expression& leaf);
     bool gather(const Expression& expression);
-    bool settle_operations(const Expression& expression, const LazyArrayState* result);
+    bool launch_operations(const Expression& expression, const LazyArrayState* result);
     Expression lower(const Expression& expression);
     Expression lower(const Expression& expression, const ExpressionNode& node);
     Expression lower(LazyArrayState& state);
-    Expression inlined(LazyArrayState& state);
+    Expression inline_value(LazyArrayState& state);
 
     LaunchLock& lock_;
     std::uint64_t yields_ = 0;  // of the lock at the start

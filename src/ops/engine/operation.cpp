@@ -6,10 +6,10 @@
 #include <utility>
 
 #include <declivity/runtime/error.hpp>
-#include <declivity/runtime/per_thread.hpp>
-#include <declivity/runtime/process.hpp>
 #include <fmt/format.h>
 
+#include "runtime/process.hpp"
+#include "runtime/per_thread.hpp"
 #include "in_flight_launch.hpp"
 #include "expression_node.hpp"
 #include "fusion.hpp"
@@ -51,7 +51,7 @@ std::weak_ptr<Operation>& pending_operation() {
 /// One operation at a time is pending, so that the device is busy and memory is not retained for long. One that fails
 /// stays pending for its users.
 void launch_pending_operation() {
-    if (const auto waiting = std::exchange(pending_operation(), {}).lock()) waiting->launch();
+    if (const auto pending = std::exchange(pending_operation(), {}).lock()) pending->launch();
 }
 
 }  // namespace
@@ -131,7 +131,7 @@ OperationViews Operation::views(const std::optional<View>& destination, const Ep
     return {reads_, std::move(written), std::move(outs), epilogue, prologue_};
 }
 
-EpilogueFused Operation::run(const std::optional<View>& destination, const Epilogue& epilogue, NeededBy needed_by) {
+EpilogueFused Operation::run(const std::optional<View>& destination, const Epilogue& epilogue, LaunchReason reason) {
     if (!pending()) return EpilogueFused::yes;
     declivity::detail::refuse_after_fork("a pending value");
     LaunchLock& launching = launch_lock(device_);
@@ -141,15 +141,15 @@ EpilogueFused Operation::run(const std::optional<View>& destination, const Epilo
     }
     if (!pending()) return EpilogueFused::yes;
     InFlightLaunch in_flight(launching, *this);
-    const CaptureOf capture_scope(capture_);
-    if (batched_launch_ == nullptr) return run_alone(destination, epilogue, needed_by);
+    const CaptureScope capture_scope(capture_);
+    if (batched_launch_ == nullptr) return run_alone(destination, epilogue, reason);
     run_batched(destination, in_flight);
     return EpilogueFused::no;
 }
 
 EpilogueFused Operation::run_alone(const std::optional<View>& destination, const Epilogue& epilogue,
-                                   NeededBy needed_by) {
-    const ResumedScope resumed(scope_, needed_by == NeededBy::others ? name_ : std::string_view());
+                                   LaunchReason reason) {
+    const ResumedScope resumed(scope_, reason == LaunchReason::dependency ? name_ : std::string_view());
     const OperationViews all = views(destination, epilogue);
     const EpilogueFused fused = upcasts_to_f32_ ? run_upcast(all) : (*call_)(all);
     done(all, destination.has_value());
@@ -186,7 +186,7 @@ EpilogueFused Operation::run_upcast(const OperationViews& views) const {
 
 void Operation::done(const OperationViews& views, bool first_output_elsewhere) {
     const std::vector<View> read = std::exchange(reads_, {});  // destroyed last: they may be the last references
-    const LazyArray waited = std::exchange(prologue_, {});
+    const LazyArray prologue = std::exchange(prologue_, {});
     launched_.store(true, std::memory_order_release);
     for (std::size_t i = first_output_elsewhere ? 1 : 0; i < outputs_.size(); ++i)
         if (const auto state = results_[i].lock(); state && views.out(i).buffer) state->computed_as(views.out(i));
@@ -205,8 +205,8 @@ bool Operation::batches_with(const Operation& other) const {
 
 void Operation::run_batched(const std::optional<View>& destination, InFlightLaunch& in_flight) {
     std::vector<std::shared_ptr<Operation>> all{shared_from_this()};
-    auto& waiting = pending_batched();
-    for (const auto& item : waiting)
+    auto& deferred = pending_batched();
+    for (const auto& item : deferred)
         if (auto other = item.lock(); other && other.get() != this && batches_with(*other))
             all.push_back(std::move(other));
     in_flight.batches_with(&all);
@@ -217,7 +217,7 @@ void Operation::run_batched(const std::optional<View>& destination, InFlightLaun
     }
     batched_launch_(each);
     for (std::size_t i = 0; i < all.size(); ++i) all[i]->done(each[i], i == 0 && destination.has_value());
-    std::erase_if(waiting, [](const auto& item) {
+    std::erase_if(deferred, [](const auto& item) {
         const auto other = item.lock();
         return !other || !other->pending();
     });
@@ -238,7 +238,7 @@ OperationResults operation(std::string_view name, const OperationCall& call, Ope
         created->launch();
     } else {
         if (Capture* const capture = Capture::current()) capture->launch_at_end(created);
-        // As soon as the first operand lists it as a reader, another thread may launch it.
+        // Another thread may launch it as soon as the first operand lists it as a reader.
         const std::scoped_lock lock(launch_lock(created->device()));
         for (const View& view : created->reads()) add_reader(view.buffer, created);
         if (const LazyArray& prologue = created->prologue()) {

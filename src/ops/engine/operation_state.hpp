@@ -30,13 +30,13 @@ class Operation final : public PendingLaunch, public std::enable_shared_from_thi
     /// Creates the lazy arrays of its outputs; to be called once.
     OperationResults make_results();
     /// Launches it on behalf of another call, whose errors must name this operation.
-    void launch() override { (void)run(std::nullopt, {}, NeededBy::others); }
+    void launch() override { (void)run(std::nullopt, {}, LaunchReason::dependency); }
     [[nodiscard]] bool pending() const noexcept override { return !launched_.load(std::memory_order_acquire); }
     /// Launches it; the launch lock must be held.
     /// @param destination where the first output is stored, which the caller assigns to its value; otherwise new memory
-    enum class NeededBy : bool { caller, others };
+    enum class LaunchReason : bool { direct, dependency };
     EpilogueFused run(const std::optional<View>& destination, const Epilogue& epilogue,
-                      NeededBy needed_by = NeededBy::caller);
+                      LaunchReason reason = LaunchReason::direct);
 
     [[nodiscard]] std::string_view name() const noexcept { return name_; }
     [[nodiscard]] const ScopePath& scope() const noexcept { return scope_; }
@@ -60,7 +60,7 @@ class Operation final : public PendingLaunch, public std::enable_shared_from_thi
 
     [[nodiscard]] OperationViews views(const std::optional<View>& destination, const Epilogue& epilogue) const;
     void done(const OperationViews& views, bool first_output_elsewhere);
-    EpilogueFused run_alone(const std::optional<View>& destination, const Epilogue& epilogue, NeededBy needed_by);
+    EpilogueFused run_alone(const std::optional<View>& destination, const Epilogue& epilogue, LaunchReason reason);
     [[nodiscard]] EpilogueFused run_upcast(const OperationViews& views) const;
     void run_batched(const std::optional<View>& destination, InFlightLaunch& in_flight);
     [[nodiscard]] bool batches_with(const Operation& other) const;

@@ -18,6 +18,8 @@ namespace {
 constexpr std::int64_t kMaxSums = 22;       // a device need not accept more than 1024 bytes of arguments
 constexpr std::int64_t kSimdPerItem = 256;  // elements
 
+constexpr int kMemories = 4;  // memory objects of a launch; the kernel's MEMORIES
+
 /// Layout of the kernel's structs; must match cl_kernels/engine/partial_sums.cl.
 struct Sum {
     std::int64_t partial, result, count;
@@ -34,7 +36,7 @@ class Batch {
     /// Returns false if the reduction does not fit any more.
     bool add(const SplitKPartial& sum, std::int64_t elements_per_group) {
         if (sums_.sums == kMaxSums) return false;
-        MemoryObjects<4> memories = memories_;
+        MemoryObjects<kMemories> memories = memories_;
         const auto partial = memories.index_of(sum.partials), result = memories.index_of(sum.result);
         if (!partial || !result) return false;
         memories_ = memories;
@@ -43,7 +45,7 @@ class Batch {
                                                              .count = sum.result.numel(),
                                                              .partials = narrow(sum.partials.shape[0]),
                                                              .first_group = narrow(groups_),
-                                                             .memory = *partial + 4 * *result,
+                                                             .memory = *partial + kMemories * *result,
                                                              .unused = 0};
         groups_ += ceil_div(sum.result.numel(), elements_per_group);
         return true;
@@ -58,7 +60,7 @@ class Batch {
   private:
     Sums sums_;
     std::int64_t groups_ = 0;
-    MemoryObjects<4> memories_;
+    MemoryObjects<kMemories> memories_;
 };
 
 }  // namespace

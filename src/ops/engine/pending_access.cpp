@@ -6,8 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include <declivity/runtime/process.hpp>
-
+#include "runtime/process.hpp"
 #include "runtime/weak_list.hpp"
 
 namespace declivity::ops {

@@ -6,10 +6,10 @@
 #include <utility>
 
 #include <declivity/ops/copy.hpp>
-#include <declivity/runtime/process.hpp>
 #include <declivity/runtime/scope.hpp>
 #include <fmt/format.h>
 
+#include "runtime/process.hpp"
 #include "in_flight_launch.hpp"
 #include "elementwise_plan.hpp"
 #include "epilogue.hpp"
@@ -66,12 +66,12 @@ struct Profitable {
 // ---- when the operation is created
 
 /// Expands the expression down to pending operations, and lists those it refers to.
-Expression seen_through(const Expression& expression, std::vector<LazyArrayState*>& operations) {
+Expression expand_to_operations(const Expression& expression, std::vector<LazyArrayState*>& operations) {
     return with_leaves(expression, [&](const Node& leaf) -> Expression {
         if (leaf.kind != Kind::value) return {};
         LazyArrayState& state = *state_of(leaf.source);
         if (state.computed.load(std::memory_order_acquire)) return Expression(state.view);
-        if (!state.is_opaque()) return seen_through(state.expression, operations);
+        if (!state.is_opaque()) return expand_to_operations(state.expression, operations);
         if (std::ranges::find(operations, &state) == operations.end()) operations.push_back(&state);
         return Expression::operator_result(state.dtype, state.shape);
     });
@@ -80,14 +80,15 @@ Expression seen_through(const Expression& expression, std::vector<LazyArrayState
 /// Launches the operations below a pending value. Returns false if one of them fuses all that follows it.
 bool launch_below(const LazyArrayState& x) {
     std::vector<LazyArrayState*> operations;
-    const Epilogue whole = epilogue_of(seen_through(x.expression, operations));
+    const Epilogue whole = epilogue_of(expand_to_operations(x.expression, operations));
     if (operations.empty()) return true;
     const LazyArrayState& first = *operations.front();
     if (x.dtype != DType::f32 || operations.size() > 1) return false;
     if (first.fuses_epilogue() && first.shape == x.shape && first.dtype == x.dtype) {
         const View like{
             .buffer = {}, .offset = 0, .dtype = x.dtype, .shape = x.shape, .strides = dense_strides(x.shape)};
-        if (kernel_epilogue(whole, like, EpilogueOf::product) || kernel_epilogue(whole, like, EpilogueOf::convolution))
+        if (kernel_epilogue(whole, like, EpilogueTarget::product) ||
+            kernel_epilogue(whole, like, EpilogueTarget::convolution))
             return false;
     }
     operations.front()->compute();
@@ -97,12 +98,12 @@ bool launch_below(const LazyArrayState& x) {
 }  // namespace
 
 RowInput row_input(LazyArray x, int inner) {
-    LazyArray halves;  // before a cast, which then produces the row
+    LazyArray before_cast;  // before a cast, which then produces the row
     if (is_16bit_float(x.dtype())) {
-        halves = x;
-        x = make_lazy(Expression::cast(halves, compute_type(halves.dtype())), halves.device());
+        before_cast = x;
+        x = make_lazy(Expression::cast(before_cast, compute_type(before_cast.dtype())), before_cast.device());
     }
-    const auto elements = [&] { return RowInput{dense_copy_if_needed((halves ? halves : x).view()), {}}; };
+    const auto elements = [&] { return RowInput{dense_copy_if_needed((before_cast ? before_cast : x).view()), {}}; };
     if (x.computed() || !fuses()) return elements();
     declivity::detail::refuse_after_fork("a pending value");
     const std::scoped_lock lock(launch_lock(x.device()));
@@ -125,14 +126,14 @@ namespace {
 constexpr long kHandles = 2;
 
 /// Lowers a pending value to an expression over views; empty if it is computed.
-Expression lowered(const LazyArray& waiting) {
-    if (!waiting || waiting.computed()) return {};
-    const LazyArrayState& state = *state_of(waiting);
+Expression lower_prologue(const LazyArray& pending) {
+    if (!pending || pending.computed()) return {};
+    const LazyArrayState& state = *state_of(pending);
     LaunchLock& launching = launch_lock(state.device);
     if (state.is_opaque() || Lowering(launching).above_operation(state.expression)) return {};
     const Expression whole = state.expression;  // another thread may compute the value if the lock is yielded
     Expression over = Lowering(launching).run(whole, nullptr);
-    return waiting.computed() ? Expression() : over;
+    return pending.computed() ? Expression() : over;
 }
 
 struct Fusion {
@@ -232,30 +233,30 @@ void launch_fused(const Fusion& fusion, const View& x, const View& stored, const
 
 EpilogueFused launch_row_kernel(const OperationViews& views, int inner, const RowKernel& own) {
     const View& out = views.out(0);
-    const LazyArray& waiting = views.prologue();
-    const DType dtype = waiting ? waiting.dtype() : views.in(0).dtype;
-    const Device device = waiting ? waiting.device() : views.in(0).device();
+    const LazyArray& pending = views.prologue();
+    const DType dtype = pending ? pending.dtype() : views.in(0).dtype;
+    const Device device = pending ? pending.device() : views.in(0).device();
     const Expression epilogue = expression_of(views.epilogue());
     if (out.numel() == 0) return EpilogueFused::yes;
-    const Expression prologue = lowered(waiting);
+    const Expression prologue = lower_prologue(pending);
     const ReadsPrologue reads(device, prologue);
-    const bool row_is_shared = prologue && is_shared(waiting, kHandles);
+    const bool row_is_shared = prologue && is_shared(pending, kHandles);
     for (const auto& [before, behind] :
          {std::pair{prologue, epilogue}, std::pair{prologue, Expression()}, std::pair{Expression(), epilogue}}) {
         if (!behind && out.dtype != dtype) continue;
         const auto fusion = fusion_of(before, behind, out.shape, inner, dtype, device);
         if (!fusion) continue;
-        const View x = before ? View() : waiting ? dense_copy_if_needed(waiting.view()) : views.in(0);
+        const View x = before ? View() : pending ? dense_copy_if_needed(pending.view()) : views.in(0);
         View stored;
         if (before && row_is_shared) {
-            const ResumedScope of_row(state_of(waiting)->scope);
+            const ResumedScope of_row(state_of(pending)->scope);
             stored = View::make(device, dtype, out.shape);
         }
         launch_fused(*fusion, x, stored, out, dtype, device, own);
-        if (stored.buffer && !waiting.computed()) state_of(waiting)->computed_as(stored);
+        if (stored.buffer && !pending.computed()) state_of(pending)->computed_as(stored);
         return behind || !epilogue ? EpilogueFused::yes : EpilogueFused::no;
     }
-    const View x = waiting ? dense_copy_if_needed(waiting.view()) : views.in(0);
+    const View x = pending ? dense_copy_if_needed(pending.view()) : views.in(0);
     if (out.dtype == dtype) {
         launch_plain(x, out, inner, own);
         return EpilogueFused::no;

@@ -14,7 +14,7 @@ namespace declivity::ops {
 /// The operand of a row operator: dense elements, or a prologue that its kernel computes.
 struct RowInput {
     View view;
-    LazyArray waiting;  ///< OperationOperands::prologue
+    LazyArray pending;  ///< OperationOperands::prologue
 };
 
 /// Prepares the operand. Pending f16 and bf16 values are upcast to f32 as the rows are read; computed ones are passed

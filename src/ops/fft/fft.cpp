@@ -52,7 +52,7 @@ EpilogueFused launch_complex(const OperationViews& views, const FftCall& call) {
 }
 
 /// Launches the step before (way -1) or after (1) transforms of half the length.
-void launch_real_part(const View& from, std::int64_t rows, std::int64_t h, std::int32_t direction, double scale,
+void launch_real_part(const View& from, std::int64_t rows, std::int64_t h, std::int32_t kind, double scale,
                       const View& out) {
     const Device device = from.device();
     const bool simd = is_simd(device);
@@ -61,7 +61,7 @@ void launch_real_part(const View& from, std::int64_t rows, std::int64_t h, std::
     defines.set("PER_ITEM", each).set("VW", simd ? vector_form(device, from.dtype).vector : 1);
     launch({device, {"fft_real.cl", "fft_real", defines}},
            {.global = {to_size(ceil_div(h / 2 + 1, each)), to_size(rows), 1}},
-           {narrow(h), direction, real_argument(from.dtype, scale), from.argument(),
+           {narrow(h), kind, real_argument(from.dtype, scale), from.argument(),
             fft_circle_table(device, from.dtype, 2 * h, h + 1).argument(), out.argument()});
 }
 
@@ -74,11 +74,11 @@ void launch_real(const View& x, const View& out, bool back, double scale) {
     const FftLines lines = FftLines::dense(rows, h, 1);
     const View half = View::make(x.device(), x.dtype, {rows, h, 2});
     if (back) {
-        launch_real_part(x, rows, h, -1, scale, half);
+        launch_real_part(x, rows, h, kC2R, scale, half);
         launch_fft(half, lines, reshaped(out, half.shape), {.conjugate = true});
     } else {
         launch_fft(reshaped(x, half.shape), lines, half, {});
-        launch_real_part(half, rows, h, 1, scale, out);
+        launch_real_part(half, rows, h, kR2C, scale, out);
     }
 }
 

@@ -23,7 +23,12 @@ struct FftLines {
     static std::optional<FftLines> of(const View& x, int axis);
 };
 
-/// Kind of the transform, and its scale factor.
+// Kinds of transforms; the same constants are in cl_kernels/fft/fft_real.clh.
+constexpr std::int32_t kC2C = 0;   ///< complex numbers to complex numbers
+constexpr std::int32_t kR2C = 1;   ///< rows of 2 h real numbers to h + 1 complex ones
+constexpr std::int32_t kC2R = -1;  ///< back
+
+/// Conjugation of the transform, and its scale factor.
 struct FftNumbers {
     bool conjugate = false;
     double scale = 1;

@@ -28,12 +28,12 @@ constexpr std::size_t kFftGroup = 256;
 struct FftLanes {
     std::int64_t outer, lanes, in_outer, in_lane, in_step, out_outer, out_q, out_p, out_step, s, m;
     std::uint64_t radices;
-    std::int32_t n, passes, twiddled, block, real = 0, more = 0;
+    std::int32_t n, passes, twiddled, block, kind = kC2C, unused = 0;
 };
 struct FftRows {
     std::int64_t rows, in_row, out_row;
     std::uint64_t radices;
-    std::int32_t n, m, passes, real;
+    std::int32_t n, m, passes, kind;
 };
 
 /// simd: work-items for this many units of equal work.
@@ -79,16 +79,16 @@ void launch_lanes(const View& x, FftLanes lanes, const View& out, const FftNumbe
     const std::int64_t width = vector_form(device, x.dtype).vector;
     const std::int64_t items = items_for(device, lanes.outer * ceil_div(lanes.lanes, width));
     const View scratch = View::make(device, x.dtype, {items, 4 * width * (lanes.n + 1)});
-    const View circle = lanes.real != 0 ? circle_of(x, lanes.n) : pass_table;
+    const View circle = lanes.kind != kC2C ? circle_of(x, lanes.n) : pass_table;
     launch({device, {"fft_lanes.cl", "fft_lanes", real_defines(x.dtype).set("VW", width)}}, each_alone(items),
            {lanes, real_argument(x.dtype, numbers.sign()), real_argument(x.dtype, numbers.scale), x.argument(),
             pass_table.argument(), segment.argument(), circle.argument(), scratch.argument(), out.argument()});
 }
 
 /// Launches transforms in vectors along the rows if these are long enough and contiguous.
-/// @param real as in the kernel
+/// @param kind kC2C, kR2C or kC2R
 bool launch_rows(const View& x, const FftLines& lines, const View& out, const FftNumbers& numbers,
-                 std::int32_t real = 0) {
+                 std::int32_t kind = kC2C) {
     const Device device = x.device();
     const std::int64_t width = vector_form(device, x.dtype).vector, n = lines.n, m = n / width;
     if (!is_simd(device) || lines.inner != 1 || lines.step != 2 || n % width != 0 || m < width ||
@@ -98,18 +98,18 @@ bool launch_rows(const View& x, const FftLines& lines, const View& out, const Ff
     if (passes.count < 2) return false;
     const FftRows rows{.rows = lines.outer,
                        .in_row = lines.outer_stride,
-                       .out_row = 2 * (real > 0 ? n + 1 : n),
+                       .out_row = 2 * (kind == kR2C ? n + 1 : n),
                        .radices = passes.radices,
                        .n = narrow(n),
                        .m = narrow(m),
                        .passes = passes.count,
-                       .real = real};
+                       .kind = kind};
     const std::int64_t items = items_for(device, rows.rows);
     const View scratch = View::make(device, x.dtype, {items, 4 * n}), table = fft_row_table(device, x.dtype, n, width);
     launch({device, {"fft_rows.cl", "fft_rows", real_defines(x.dtype).set("VW", width)}}, each_alone(items),
            {rows, real_argument(x.dtype, numbers.sign()), real_argument(x.dtype, numbers.scale), x.argument(),
             fft_pass_table(device, x.dtype, m, true).argument(), table.argument(),
-            (real != 0 ? circle_of(x, n) : table).argument(), scratch.argument(), out.argument()});
+            (kind != kC2C ? circle_of(x, n) : table).argument(), scratch.argument(), out.argument()});
     return true;
 }
 
@@ -155,11 +155,11 @@ bool launch_fft_real_smooth(const View& x, std::int64_t rows, std::int64_t h, bo
     FftLines lines = FftLines::dense(rows, h, 1);
     if (back) lines.outer_stride = 2 * (h + 1);
     const FftNumbers numbers{back, scale};
-    const std::int32_t real = back ? -1 : 1;
-    if (launch_rows(x, lines, out, numbers, real)) return true;
+    const std::int32_t kind = back ? kC2R : kR2C;
+    if (launch_rows(x, lines, out, numbers, kind)) return true;
     if (h > max_at_once(x.device(), x.dtype) || few_rows(x, lines)) return false;
     FftLanes lanes = row_lanes(lines, back ? 2 * h : 2 * (h + 1));
-    lanes.real = real;
+    lanes.kind = kind;
     launch_lanes(x, lanes, out, numbers);
     return true;
 }

@@ -10,14 +10,15 @@ namespace declivity::ops {
 namespace {
 
 struct Classification {
-    double number = 0;
+    double value = 0;
     bool is_sum = false, ignores = false;
     std::int64_t ignore_index = 0;
 };
 
 EpilogueFused launch_classification(const OperationViews& views, const Classification& call) {
-    const View &scores = views.in(0), &labels = views.in(1), &totals = views.written(0), &noted = views.written(1);
-    if (!totals.buffer || !noted.buffer) return EpilogueFused::no;  // no longer accessible to others
+    const View &scores = views.in(0), &labels = views.in(1), &totals = views.written(0),
+               &label_errors = views.written(1);
+    if (!totals.buffer || !label_errors.buffer) return EpilogueFused::no;  // no longer accessible to others
     const View& weight = views.in(3);
     const bool has_weight = static_cast<bool>(weight.buffer);
     const Device device = scores.device();
@@ -30,15 +31,15 @@ EpilogueFused launch_classification(const OperationViews& views, const Classific
     launch(kernel, {.global = {group, 1, 1}, .local = {group, 1, 1}},
            {scores.shape[0], scores.shape[1], scores.argument(), labels.argument(), views.in(2).argument(),
             has_weight ? weight.argument() : totals.argument(), static_cast<std::int32_t>(has_weight),
-            static_cast<float>(call.number), static_cast<std::int32_t>(call.is_sum), call.ignore_index,
-            static_cast<std::int32_t>(call.ignores), totals.argument(), noted.argument()});
+            static_cast<float>(call.value), static_cast<std::int32_t>(call.is_sum), call.ignore_index,
+            static_cast<std::int32_t>(call.ignores), totals.argument(), label_errors.argument()});
     return EpilogueFused::no;
 }
 
 }  // namespace
 
 void add_classification(const View& scores, const View& labels, const View& loss, const ClassificationWeight& weight,
-                        const View& totals, const View& noted) {
+                        const View& totals, const View& label_errors) {
     require_rank("add_classification", "scores", scores, 2, "N, C");
     require_floating("add_classification", "scores", scores);
     require_dense("add_classification", "scores", scores);
@@ -48,18 +49,19 @@ void add_classification(const View& scores, const View& labels, const View& loss
     require_shape("add_classification", "totals", totals, {4});
     require_same_device("add_classification", scores, labels);
     require_same_device("add_classification", scores, totals);
-    require_shape("add_classification", "noted", noted, {4});
-    require_dense("add_classification", "noted", noted);
-    require_same_device("add_classification", scores, noted);
-    if (noted.dtype != DType::i64)
-        throw TypeError(fmt::format("add_classification: expected noted of i64, got {}", name_of(noted.dtype)));
+    require_shape("add_classification", "label_errors", label_errors, {4});
+    require_dense("add_classification", "label_errors", label_errors);
+    require_same_device("add_classification", scores, label_errors);
+    if (label_errors.dtype != DType::i64)
+        throw TypeError(
+            fmt::format("add_classification: expected label_errors of i64, got {}", name_of(label_errors.dtype)));
     if (labels.dtype != DType::i32 && labels.dtype != DType::i64)
         throw TypeError(
             fmt::format("add_classification: expected labels of i32 or i64, got {}", name_of(labels.dtype)));
     if (loss.numel() != 1 || scores.shape[1] < 1)
         throw ShapeError(fmt::format("add_classification: expected one loss and at least one class, got {} and {}",
                                      loss.shape.str(), scores.shape.str()));
-    const Classification call{weight.number, weight.is_sum, weight.ignore_index.has_value(),
+    const Classification call{weight.value, weight.is_sum, weight.ignore_index.has_value(),
                               weight.ignore_index.value_or(0)};
     if (weight.tensor.buffer) {
         if (weight.tensor.numel() != 1 || weight.tensor.dtype != DType::f32)
@@ -68,7 +70,7 @@ void add_classification(const View& scores, const View& labels, const View& loss
         require_same_device("add_classification", scores, weight.tensor);
     }
     operation("add_classification", launch_classification, call,
-              {.reads = {scores, labels, loss, weight.tensor}, .writes = {totals, noted}, .outputs = {}});
+              {.reads = {scores, labels, loss, weight.tensor}, .writes = {totals, label_errors}, .outputs = {}});
 }
 
 }  // namespace declivity::ops

@@ -126,7 +126,7 @@ LaunchConfig launch_config_for(const MatmulProblem& problem, const Device& devic
     const std::int64_t units = device.info().compute_units;
     const std::array key{m, n, k, batch, rows, config.columns(), config.a_packed, max_columns, units};
     const BlockConfig block_config =
-        remembered<BlockConfig>(key, [&] { return search_block_config(config, m, k, batch, max_columns, units); });
+        memoize<BlockConfig>(key, [&] { return search_block_config(config, m, k, batch, max_columns, units); });
     config.rows_each = block_config.rows_each, config.columns_each = block_config.columns_each;
     config.matrices_each = std::clamp<std::int64_t>(kWork / (m * n * k), 1, ceil_div(batch, units));
     return config;

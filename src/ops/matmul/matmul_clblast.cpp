@@ -12,7 +12,7 @@
 namespace declivity::ops {
 namespace {
 
-constexpr std::size_t kElsewhere = 256;  // elements: any offset but 0
+constexpr std::size_t kProbeOffset = 256;  // elements: any offset but 0
 
 /// The layout of a matrix for CLBlast: row-major or transposed, with a leading dimension.
 struct Layout {
@@ -66,14 +66,14 @@ std::size_t scratch_for(const MatmulProblem& problem, const MatmulOperands& oper
                         const Layout& a, const Layout& b) {
     const Device device = operands.out.device();
     const Matrix<T> first(operands.a), second(operands.b), result(operands.out);
-    const std::size_t elsewhere = Capture::current() != nullptr ? kElsewhere : 0;
-    const CapturePause asks;
+    const std::size_t offset = Capture::current() != nullptr ? kProbeOffset : 0;
+    const CapturePause pause;
     cl_command_queue queue = interop::compute_queue(device);
     const interop::RawBuffer in[] = {interop::raw(operands.a.buffer), interop::raw(operands.b.buffer),
                                      interop::raw(operands.out.buffer)};
     std::size_t max_bytes = 0;
     for (std::int64_t batch = 0; batch < std::min<std::int64_t>(problem.batch, 2); ++batch)
-        for (const std::size_t moved : {std::size_t{0}, elsewhere}) {
+        for (const std::size_t moved : {std::size_t{0}, offset}) {
             std::size_t bytes = 0;
             check(clblast::GemmTempBufferSize<T>(clblast::Layout::kRowMajor, a.transpose, b.transpose, sizes.m, sizes.n,
                                                  sizes.k, first.start(in[0], batch) + moved, a.leading,

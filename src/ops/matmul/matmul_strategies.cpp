@@ -78,8 +78,8 @@ std::string MatmulProblem::layouts() const { return {letter(a_strides, batch, m,
 
 std::string tuning_key(const MatmulProblem& problem) { return key_of_fields("matmul", problem); }
 
-std::string tune(const Device& device, const MatmulShape& shape, bool again) {
-    return tune_strategies(strategy_set(), problem_of(device, shape), device, again);
+std::string tune(const Device& device, const MatmulShape& shape, bool remeasure) {
+    return tune_strategies(strategy_set(), problem_of(device, shape), device, remeasure);
 }
 
 std::string explain(const Device& device, const MatmulShape& shape) {

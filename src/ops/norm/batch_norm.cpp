@@ -36,13 +36,27 @@ constexpr std::int64_t kWholePlane =
 constexpr std::int64_t kWideRun = 1024;  // elements of adjacent channels that a work-item should process together
 constexpr std::int64_t kMaxWide = 8;     // channels of a work-item
 
-/// Layout of the kernel's struct; must match cl_kernels/norm/batch_norm.cl.
+// Flags of the kernels; the same constants are in cl_kernels/norm/batch_norm_elements.clh.
+constexpr std::int32_t kHasWeight = 1;           // otherwise it is 1
+constexpr std::int32_t kHasBias = 2;             // otherwise it is 0
+constexpr std::int32_t kTraining = 4;            // mean and scale were computed from x
+constexpr std::int32_t kWithXGradient = 8;       // the kernel of the gradients' sums computes x_gradient as well
+constexpr std::int32_t kHasRunningMean = 1;      // it is updated
+constexpr std::int32_t kHasRunningVariance = 2;  // it is updated
+constexpr std::int32_t kCountsBatches = 4;       // the kernel increments the number of batches
+constexpr std::int32_t kCumulativeAverage = 8;   // momentum is 1 / number of batches, which was incremented before
+
+std::int32_t affine_flags(const View& weight, const View& bias) {
+    return (weight.buffer ? kHasWeight : 0) | (bias.buffer ? kHasBias : 0);
+}
+
+/// Layout of the kernel's struct; must match cl_kernels/norm/batch_norm_parts.clh.
 struct Sizes {
     std::int64_t n, c, l;
-    std::int64_t columns, positions, chunk, channels_each;
+    std::int64_t slices, positions, chunk, channels_each;
 };
 
-/// Partition of a call: the kernel form, columns and chunks.
+/// Partition of a call: the kernel form, slices and chunks.
 struct LaunchConfig {
     Device device;
     DType dtype;
@@ -51,7 +65,7 @@ struct LaunchConfig {
     std::int64_t splits;
 
     /// Returns whether a work-item or work-group processes a whole channel, so that one fused kernel replaces several.
-    [[nodiscard]] bool is_whole() const { return splits == 1 && sizes.columns == sizes.c; }
+    [[nodiscard]] bool is_whole() const { return splits == 1 && sizes.slices == sizes.c; }
     /// Returns whether the fused kernel also makes the second pass over the elements.
     [[nodiscard]] bool whole_with_elements() const {
         return is_whole() && !(simd && short_planes) && sizes.l * sizes.channels_each >= kWholePlane;
@@ -76,7 +90,7 @@ LaunchConfig launch_config_of(const View& x) {
                         .sizes = {.n = x.shape[0],
                                   .c = x.shape[1],
                                   .l = 1,
-                                  .columns = x.shape[1],
+                                  .slices = x.shape[1],
                                   .positions = 0,
                                   .chunk = 0,
                                   .channels_each = 1},
@@ -84,16 +98,16 @@ LaunchConfig launch_config_of(const View& x) {
     Sizes& sizes = config.sizes;
     for (int axis = 2; axis < x.rank(); ++axis) sizes.l *= x.shape[axis];
     config.short_planes = sizes.l < (config.simd ? kSimdShortPlane : kSimtShortPlane);
-    if (config.short_planes) sizes.columns = sizes.c * sizes.l;
-    sizes.positions = sizes.n * sizes.l / (sizes.columns / sizes.c);
+    if (config.short_planes) sizes.slices = sizes.c * sizes.l;
+    sizes.positions = sizes.n * sizes.l / (sizes.slices / sizes.c);
     const std::int64_t units = config.device.info().compute_units;
     if (config.simd) {
-        const std::int64_t channels_each = config.short_planes ? std::min(kSimdColumns, sizes.columns) : 1;
-        config.splits = std::min(units * kSimdItemsPerUnit / ceil_div(sizes.columns, channels_each),
+        const std::int64_t channels_each = config.short_planes ? std::min(kSimdColumns, sizes.slices) : 1;
+        config.splits = std::min(units * kSimdItemsPerUnit / ceil_div(sizes.slices, channels_each),
                                  sizes.positions * channels_each / kSimdWork);
     } else {
-        const RowGroup group = row_group(sizes.columns, sizes.positions, config.short_planes, kSimtGroup);
-        config.splits = std::min(units * kSimtGroupsPerUnit / ceil_div(sizes.columns, group.rows),
+        const RowGroup group = row_group(sizes.slices, sizes.positions, config.short_planes, kSimtGroup);
+        config.splits = std::min(units * kSimtGroupsPerUnit / ceil_div(sizes.slices, group.rows),
                                  sizes.positions / (group.lanes * kSimtWork));
     }
     sizes.chunk = ceil_div(sizes.positions, std::max<std::int64_t>(1, config.splits));
@@ -106,19 +120,19 @@ LaunchConfig launch_config_of(const View& x) {
     return config;
 }
 
-/// Partial results: two numbers for each column and chunk.
+/// Partial results: two numbers for each slice and chunk.
 View parts_of(const LaunchConfig& config) {
-    return View::make(config.device, config.dtype, {config.splits, config.sizes.columns, 2});
+    return View::make(config.device, config.dtype, {config.splits, config.sizes.slices, 2});
 }
 
-/// Launches a kernel over columns, or chunks of them: `arguments` follow the sizes.
-void launch_columns(const LaunchConfig& config, const Kernel& kernel, const std::vector<Argument>& arguments) {
+/// Launches a kernel over slices, or chunks of them: `arguments` follow the sizes.
+void launch_slices(const LaunchConfig& config, const Kernel& kernel, const std::vector<Argument>& arguments) {
     const std::int64_t items =
-        ceil_div(config.sizes.columns, config.short_planes ? kSimdColumns : config.sizes.channels_each);
+        ceil_div(config.sizes.slices, config.short_planes ? kSimdColumns : config.sizes.channels_each);
     launch_rows(kernel,
                 {.device = config.device,
                  .dtype = config.dtype,
-                 .rows = config.sizes.columns,
+                 .rows = config.sizes.slices,
                  .n = config.sizes.chunk,
                  .columns = config.short_planes,
                  .simd_global = {to_size(items), to_size(config.splits)},
@@ -207,10 +221,11 @@ namespace {
 /// Returns `first` followed by STATISTICS_PARAMETERS of the kernels.
 std::vector<Argument> with_statistics(std::vector<Argument> first, const View& parts, double eps,
                                       const BatchNormRunning& running, const View& mean, const View& scale) {
-    const std::int32_t counted = !running.batches.buffer ? 0 : running.average ? 8 : 4;
-    const std::int32_t has_running = (running.mean.buffer ? 1 : 0) | (running.variance.buffer ? 2 : 0) | counted;
+    const std::int32_t counted = !running.batches.buffer ? 0 : running.average ? kCumulativeAverage : kCountsBatches;
+    const std::int32_t running_flags =
+        (running.mean.buffer ? kHasRunningMean : 0) | (running.variance.buffer ? kHasRunningVariance : 0) | counted;
     first.insert(first.end(),
-                 {real_argument(mean.dtype, eps), real_argument(mean.dtype, running.momentum), Argument(has_running),
+                 {real_argument(mean.dtype, eps), real_argument(mean.dtype, running.momentum), Argument(running_flags),
                   parts.argument(), mean.argument(), scale.argument(), or_else(running.mean, mean),
                   or_else(running.variance, scale), or_else(running.batches, scale)});
     return first;
@@ -230,10 +245,10 @@ void batch_norm_statistics(const View& x, double eps, const BatchNormRunning& ru
         return with_statistics(std::move(first), parts, eps, running, mean, scale);
     };
     if (config.is_whole()) {
-        launch_columns(config, config.kernel("batch_norm_statistics_whole"), with_statistics_arguments({x.argument()}));
+        launch_slices(config, config.kernel("batch_norm_statistics_whole"), with_statistics_arguments({x.argument()}));
         return;
     }
-    launch_columns(config, config.kernel("batch_norm_statistics"), {x.argument(), parts.argument()});
+    launch_slices(config, config.kernel("batch_norm_statistics"), {x.argument(), parts.argument()});
     launch(config.kernel("batch_norm_combine_statistics"), one_each(config.sizes.c),
            with_statistics_arguments({config.sizes, config.splits}));
 }
@@ -262,7 +277,7 @@ void batch_norm(const View& x, const View& mean, const View& scale, const View& 
     if (x.numel() == 0) return;
     const WorkScope work("batch_norm", work_each(4, x, out));
     launch_elements(
-        launch_config_of(x), "batch_norm", {(weight.buffer ? 1 : 0) | (bias.buffer ? 2 : 0)},
+        launch_config_of(x), "batch_norm", {affine_flags(weight, bias)},
         {x.argument(), mean.argument(), scale.argument(), or_else(weight, mean), or_else(bias, mean), out.argument()});
 }
 
@@ -271,21 +286,20 @@ bool is_batch_norm_whole(const View& x) { return x.numel() > 0 && launch_config_
 EpilogueFused launch_batch_norm_whole(const View& x, double eps, const BatchNormRunning& running, const View& mean,
                                       const View& scale, const View& weight, const View& bias, const View& out,
                                       const Epilogue& epilogue) {
-    const auto supported = epilogue ? kernel_epilogue(epilogue, out, EpilogueOf::convolution) : KernelEpilogue{};
+    const auto supported = epilogue ? kernel_epilogue(epilogue, out, EpilogueTarget::convolution) : KernelEpilogue{};
     const WorkScope work("batch_norm", work_each(7, x, x, out));
     const LaunchConfig config = launch_config_of(x);
-    const std::int32_t affine = (weight.buffer ? 1 : 0) | (bias.buffer ? 2 : 0);
     const KernelEpilogue applied_epilogue = supported.value_or(KernelEpilogue{});
-    std::vector<Argument> all =
-        with_statistics({affine, x.argument(), or_else(weight, mean), or_else(bias, mean), out.argument()},
-                        parts_of(config), eps, running, mean, scale);
+    std::vector<Argument> all = with_statistics(
+        {affine_flags(weight, bias), x.argument(), or_else(weight, mean), or_else(bias, mean), out.argument()},
+        parts_of(config), eps, running, mean, scale);
     const EpilogueArguments epilogue_arguments(applied_epilogue, out);
     for (const Argument& argument : epilogue_arguments.append_to_if_any({})) all.push_back(argument);
-    launch_columns(config, config.kernel("batch_norm_whole", applied_epilogue), all);
+    launch_slices(config, config.kernel("batch_norm_whole", applied_epilogue), all);
     return EpilogueFused{supported.has_value()};
 }
 
-void batch_norm_backward(const View& x, const View& mean, const View& scale, const View& weight, bool of_batch,
+void batch_norm_backward(const View& x, const View& mean, const View& scale, const View& weight, bool training,
                          const View& result_gradient, const View& x_gradient, const View& weight_gradient,
                          const View& bias_gradient) {
     constexpr auto* function = "batch_norm_backward";
@@ -296,7 +310,7 @@ void batch_norm_backward(const View& x, const View& mean, const View& scale, con
     check_like(function, "the gradient of x", x, x_gradient);
     if (is_16bit_float(x.dtype)) {
         const RoundedOutput dx(x_gradient), dweight(weight_gradient), dbias(bias_gradient);
-        batch_norm_backward(upcast(x), mean, scale, upcast(weight), of_batch, upcast(result_gradient), dx.exact(),
+        batch_norm_backward(upcast(x), mean, scale, upcast(weight), training, upcast(result_gradient), dx.exact(),
                             dweight.exact(), dbias.exact());
         for (const RoundedOutput* rounded_output : {&dx, &dweight, &dbias}) rounded_output->round();
         return;
@@ -315,19 +329,19 @@ void batch_norm_backward(const View& x, const View& mean, const View& scale, con
                          scales = scale.argument();
     const BufferArgument weights = or_else(weight, mean), sums = parts.argument(), dweight = weight_gradient.argument(),
                          dbias = bias_gradient.argument();
-    const std::int32_t affine = weight.buffer ? 1 : 0, through_statistics = of_batch ? 1 : 0;
+    const std::int32_t weight_flag = weight.buffer ? kHasWeight : 0;
     const bool with_elements = config.whole_with_elements() && x_gradient.buffer;
     if (config.is_whole()) {
-        const std::int32_t flags = affine | through_statistics << 1 | (with_elements ? 4 : 0);
-        launch_columns(config, config.kernel("batch_norm_backward_whole"),
-                       {flags, in, g, means, scales, weights, dweight, dbias, or_else(x_gradient, parts), sums});
+        const std::int32_t flags = weight_flag | (training ? kTraining : 0) | (with_elements ? kWithXGradient : 0);
+        launch_slices(config, config.kernel("batch_norm_backward_whole"),
+                      {flags, in, g, means, scales, weights, dweight, dbias, or_else(x_gradient, parts), sums});
     } else {
-        launch_columns(config, config.kernel("batch_norm_gradient_sums"), {in, g, means, sums});
+        launch_slices(config, config.kernel("batch_norm_gradient_sums"), {in, g, means, sums});
         launch(config.kernel("batch_norm_combine_gradient_sums"), one_each(config.sizes.c),
                {config.sizes, config.splits, sums, scales, dweight, dbias});
     }
     if (x_gradient.buffer && !with_elements)
-        launch_elements(config, "batch_norm_backward_input", {affine, through_statistics},
+        launch_elements(config, "batch_norm_backward_input", {weight_flag, training ? 1 : 0},
                         {in, g, means, scales, weights, dweight, dbias, x_gradient.argument()});
 }
 

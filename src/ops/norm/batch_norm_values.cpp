@@ -35,9 +35,9 @@ Expression apply(Function function, const Expression& a, const Expression& b) {
 }
 
 /// Mean, weight and bias; the cache is attached to the variance.
-using FoldedBeside = std::array<View, 3>;
+using FoldOperands = std::array<View, 3>;
 
-std::array<std::uint64_t, 3> versions_of(const FoldedBeside& operands) {
+std::array<std::uint64_t, 3> versions_of(const FoldOperands& operands) {
     return {operands[0].buffer.contents(), operands[1].buffer.contents(), operands[2].buffer.contents()};
 }
 
@@ -54,13 +54,13 @@ struct CachedFold {
     std::array<From, 3> from;
     std::array<std::uint64_t, 3> versions;
 
-    CachedFold(BatchNormFold fold_result, const FoldedBeside& operands, const std::array<std::uint64_t, 3>& at)
+    CachedFold(BatchNormFold fold_result, const FoldOperands& operands, const std::array<std::uint64_t, 3>& at)
         : fold(std::move(fold_result)), versions(at) {
         std::ranges::transform(operands, from.begin(), [](const View& view) {
             return From{weak_of(view.buffer), view.offset, view.shape, view.dtype};
         });
     }
-    [[nodiscard]] bool serves(const FoldedBeside& operands) const {
+    [[nodiscard]] bool matches(const FoldOperands& operands) const {
         const auto same = [](const From& item, const View& view) {
             const auto memory = weak_of(view.buffer);
             return !item.memory.owner_before(memory) && !memory.owner_before(item.memory) &&
@@ -88,7 +88,7 @@ BatchNormFold make_fold(const View& stored_mean, const View& stored_variance, co
 
 BatchNormFold batch_norm_fold(const View& mean, const View& variance, const View& weight, const View& bias, double eps,
                               OperandUse use) {
-    const FoldedBeside operands{mean, weight, bias};
+    const FoldOperands operands{mean, weight, bias};
     Capture* const capture = Capture::current();
     const auto varies = [&](const View& view) { return capture != nullptr && capture->varies(view.buffer); };
     if (use == OperandUse::variable || varies(variance) || std::ranges::any_of(operands, varies))
@@ -104,7 +104,7 @@ BatchNormFold batch_norm_fold(const View& mean, const View& variance, const View
         .kind = fmt::format("batch_norm_fold {} {}", name_of(variance.dtype), eps)};
     if (const auto cached =
             std::static_pointer_cast<const CachedFold>(declivity::detail::find_derived(variance.buffer, key));
-        cached && cached->serves(operands))
+        cached && cached->matches(operands))
         return cached->fold;
     const std::uint64_t contents = variance.buffer.contents();
     const auto versions = versions_of(operands);
@@ -189,8 +189,8 @@ BatchNormResults batch_norm_training(const View& x, const View& weight, const Vi
             launch_writers(view->buffer);
             launch_readers(view->buffer);
         }
-        const BufferWrite of_mean(running.mean.buffer), of_variance(running.variance.buffer),
-            of_batches(running.batches.buffer);
+        const BufferWrite mean_write(running.mean.buffer), variance_write(running.variance.buffer),
+            batches_write(running.batches.buffer);
         batch_norm_statistics(x, eps, running, mean, scale);
         return {batch_norm(x, mean, scale, weight, bias), mean, scale};
     }

@@ -127,7 +127,7 @@ LayerNormResults layer_norm(RowNorm kind, LazyArray x, int inner, const View& we
     const OperationResults results = operation(function, launch_layer_norm, LayerNorm{eps, kind, inner},
                                                {.reads = {std::move(in.view), weight, bias},
                                                 .outputs = {{dtype, shape}, {compute, rows}, {compute, rows}},
-                                                .prologue = std::move(in.waiting),
+                                                .prologue = std::move(in.pending),
                                                 .fuses_output_cast = true,
                                                 .upcasts_to_f32 = true});
     return {results[0], results[1], results[2]};

@@ -6,7 +6,7 @@
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
 
-#include "ops/recurrent/step_arguments.hpp"
+#include "ops/support/guard.hpp"
 
 namespace declivity::ops {
 namespace {

@@ -46,7 +46,7 @@ struct MultiTensor::State {
     void add_rows(const std::vector<std::vector<View>>& lists, std::size_t tensor, std::int64_t number,
                   std::vector<std::int64_t>& rows);
     /// Uploads a table that differs from the previous one.
-    void store(std::vector<std::int64_t> rows);
+    void upload_table(std::vector<std::int64_t> rows);
 };
 
 void MultiTensor::State::add_rows(const std::vector<std::vector<View>>& lists, std::size_t tensor, std::int64_t number,
@@ -78,7 +78,7 @@ void MultiTensor::State::add_rows(const std::vector<std::vector<View>>& lists, s
     }
 }
 
-void MultiTensor::State::store(std::vector<std::int64_t> rows) {
+void MultiTensor::State::upload_table(std::vector<std::int64_t> rows) {
     const bool same_place = table_on_device && table_on_device.device() == *device;
     if (rows == table && same_place) return;
     const std::size_t bytes = rows.size() * sizeof(std::int64_t);
@@ -168,7 +168,7 @@ void MultiTensor::set(const std::vector<std::vector<View>>& lists, const std::ve
     if (Capture* const capture = Capture::current())
         for (const auto& list : lists)
             for (const View& view : list) capture->uses(view.buffer);
-    state.store(std::move(table));
+    state.upload_table(std::move(table));
 }
 
 void MultiTensor::launch(const KernelSpec& spec, std::span<const Argument> further) const {

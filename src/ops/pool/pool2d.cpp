@@ -15,7 +15,7 @@
 namespace declivity::ops {
 namespace {
 
-/// Layout of the kernel's struct; must match cl_kernels/pool/pool2d.cl.
+/// Layout of the kernel's struct; must match cl_kernels/pool/pool2d.clh.
 struct Sizes {
     std::int64_t rows, each, elements;
     std::int32_t h, w, p, q;
@@ -58,12 +58,11 @@ Launch prepare(std::string name, Direction direction, const Shape& x, const Shap
                 .q = narrow(out[3]),
                 .band = 0};
     Defines defines = storage_defines(in, dtype);
-    defines.set(form_macro(simd), 1);
     if (simd) defines.set("LANES", vector_lanes(dtype));
-    if (indices == Indices::none) defines.set("NO_WINNERS", 1);
+    if (indices == Indices::none) defines.set("NO_INDICES", 1);
     if (!simd) {
         const std::int64_t columns = forward ? out[3] : x[3];
-        Kernel kernel(device, {"pool2d.cl", name, defines.append(window_defines(parameters))});
+        Kernel kernel(device, {"pool2d_simt.cl", name, defines.append(window_defines(parameters))});
         const std::size_t group = item_group(kernel);
         std::size_t group_columns = 1;
         while (group_columns * 2 <= group && group_columns < to_size(columns)) group_columns *= 2;
@@ -77,12 +76,14 @@ Launch prepare(std::string name, Direction direction, const Shape& x, const Shap
     const bool by_planes = by_indices || is_global(x, out, parameters);
     if (by_planes) sizes.rows = planes;
     if (by_indices) sizes.band = narrow(std::clamp<std::int64_t>(kSimdWork / x[3], 1, x[2]));
-    if (by_planes && !by_indices) defines.set("GLOBAL_POOL", 1), name += "_whole";
-    else defines.set("MAX", name.starts_with("max") ? 1 : 0).append(window_defines(parameters));
+    // Forward and backward kernels are in one file, so that a step of training compiles one program.
+    std::string file = name.starts_with("max") ? "max_pool2d.cl" : "avg_pool2d.cl";
+    if (by_planes && !by_indices) file = "pool2d_whole.cl", name += "_whole";
+    else defines.append(window_defines(parameters));
     const std::int64_t height = by_indices ? sizes.band : by_planes ? x[2] : forward ? parameters.kernel_size[0] : 1;
     sizes.each = rows_each(device, sizes.rows, height * x[3]);
     const std::size_t bands = by_indices ? to_size(ceil_div(x[2], sizes.band)) : 1;
-    return {{device, {"pool2d.cl", name, defines}},
+    return {{device, {file, name, defines}},
             {.global = {to_size(ceil_div(sizes.rows, sizes.each)), bands, 1}, .local = {1, 1, 1}},
             sizes};
 }

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include <declivity/runtime/error.hpp>
-#include <declivity/runtime/process.hpp>
 #include <fmt/format.h>
 
+#include "runtime/process.hpp"
 #include "ops/engine/expression_node.hpp"
 #include "runtime/capture.hpp"
 #include "runtime/per_device.hpp"
@@ -89,7 +89,7 @@ struct CapturedStream {
 /// @return the starting position of the call
 std::pair<View, std::uint64_t> location_in_capture(Capture& capture,
                                                    const std::shared_ptr<RandomStream::State>& stream) {
-    auto& own = capture.attached(stream.get());
+    auto& own = capture.user_data(stream.get());
     if (!own) {
         auto created = std::make_shared<CapturedStream>();
         created->first = stream->position.offset;
@@ -149,8 +149,7 @@ void refuse_in_host_call(const std::shared_ptr<RandomStream::State>& stream) {
     if (host_call_shares(stream.get()))
         throw Unsupported(
             "host_call: expected no random numbers of a generator that its step uses, since a replay generates those "
-            "of "
-            "the step first; use a separate Generator, or generate them before the step");
+            "of the step first; use a separate Generator, or generate them before the step");
 }
 
 /// Evaluates a random leaf into `out`.
@@ -202,7 +201,7 @@ RandomCall RandomStream::take(DType dtype, std::int64_t count, const RandomPart&
         position.offset += static_cast<std::uint64_t>(ceil_div((skipped + part.whole) * words_each, 4));
         position.words = 0;
         if (capture != nullptr)
-            static_cast<CapturedStream*>(capture->attached(state_.get()).get())->end = position.offset;
+            static_cast<CapturedStream*>(capture->user_data(state_.get()).get())->end = position.offset;
         return call;
     };
     RandomCall call = take();
@@ -210,8 +209,8 @@ RandomCall RandomStream::take(DType dtype, std::int64_t count, const RandomPart&
     return call;
 }
 
-void RandomStream::take_on_host(std::string_view function,
-                                const std::function<std::uint64_t(const RandomPosition& position)>& draw) const {
+void RandomStream::draw_on_host(std::string_view function,
+                                const std::function<std::uint64_t(const RandomPosition& position)>& generate) const {
     if (replay != nullptr || random_capture != nullptr)
         throw ValueError(
             fmt::format("{}: expected to be called outside of checkpoint(), which cannot reproduce random numbers "
@@ -223,7 +222,7 @@ void RandomStream::take_on_host(std::string_view function,
     const auto lock = state_->locked();
     RandomPosition& position = state_->position;
     const RandomPosition from{position.seed, position.offset + (position.words > 0 ? 1 : 0)};
-    position.offset = from.offset + draw(from);
+    position.offset = from.offset + generate(from);
     position.words = 0;
 }
 

@@ -15,14 +15,14 @@
 #include "ops/engine/expression.hpp"
 #include "ops/engine/expression_node.hpp"
 #include "ops/support/index_space.hpp"
+#include "ops/support/reduce_defines.hpp"
 #include "ops/support/work.hpp"
 #include "ops/support/work_split.hpp"
-#include "reduce_defines.hpp"
 
 namespace declivity::ops {
 namespace {
 
-// Tunables in addition to work_split.hpp; their meaning is documented in cl_kernels/reduction/reduce.cl.
+// Tunables in addition to work_split.hpp; their meaning is documented in cl_kernels/reduction/reduce*.cl.
 constexpr std::int64_t kBeyondCaches = std::int64_t{1} << 22;  // elements from which on the memory order matters
 constexpr std::int64_t kMinInner = 384;      // minimum elements, in that case, for a result of the first of two passes
 constexpr std::int64_t kSimdBlock = 2048;    // elements of a partial sum in reduce_rows: 32 in each of 64 lanes
@@ -41,7 +41,7 @@ struct LaunchConfig {
     [[nodiscard]] std::int64_t step() const { return reduced.strides[0].back(); }
 };
 
-/// Layout of the kernel's struct in the simd forms; must match cl_kernels/reduction/reduce.cl.
+/// Layout of the kernels' struct in simd style; must match cl_kernels/reduction/reduce.clh.
 struct Layout {
     AxisArray kept_size, kept_x, kept_out, reduced_size, reduced_x;
     std::int64_t kept_rank, reduced_rank;
@@ -93,44 +93,6 @@ Layout layout_of(const LaunchConfig& config) {
             config.reduced.sizes.rank()};
 }
 
-/// @param type of accumulation
-std::string_view identity(Reduce kind, DType type) {
-    if (kind == Reduce::sum || kind == Reduce::mean) return "0";
-    const bool is_max = kind == Reduce::max;
-    if (is_floating(type)) return is_max ? "-INFINITY" : "INFINITY";
-    if (!dtype_info(type).is_signed && is_max) return "0";
-    switch (type) {
-        case DType::i8:
-            return is_max ? "CHAR_MIN" : "CHAR_MAX";
-        case DType::i16:
-            return is_max ? "SHRT_MIN" : "SHRT_MAX";
-        case DType::u16:
-            return "USHRT_MAX";
-        case DType::i32:
-            return is_max ? "INT_MIN" : "INT_MAX";
-        case DType::u32:
-            return "UINT_MAX";
-        case DType::i64:
-            return is_max ? "LONG_MIN" : "LONG_MAX";
-        case DType::u64:
-            return "ULONG_MAX";
-        default:
-            return "UCHAR_MAX";
-    }
-}
-
-}  // namespace
-
-Defines reduce_defines(Reduce kind, DType accumulate) {
-    Defines defines;
-    defines.set("ACC", cl_type(accumulate)).set("IDENTITY", identity(kind, accumulate));
-    defines.set("COMBINE", kind == Reduce::max ? 1 : kind == Reduce::min ? 2 : 0);
-    if (is_floating(accumulate) && (kind == Reduce::sum || kind == Reduce::mean)) defines.set("FLOATING_SUM", 1);
-    return defines;
-}
-
-namespace {
-
 Defines defines_of(Reduce kind, const View& x, const View& out, bool contiguous) {
     Defines defines = x.dtype == DType::f64     ? real_defines(x.dtype)
                       : is_16bit_float(x.dtype) ? storage_defines(x.dtype, out.dtype)
@@ -160,8 +122,8 @@ bool groups_across_columns(const LaunchConfig& config) {
 
 void launch_rows(Reduce kind, const View& x, const View& out, const LaunchConfig& config, const Pass& pass) {
     Defines defines = defines_of(kind, x, out, config.step() == 1);
-    defines.set("SIMD", 1).set("LANES", vector_lanes(out.dtype)).set("BLOCK", kSimdBlock);
-    const Kernel kernel(x.device(), {"reduce.cl", "reduce_rows", defines});
+    defines.set("LANES", vector_lanes(out.dtype)).set("BLOCK", kSimdBlock);
+    const Kernel kernel(x.device(), {"reduce_rows.cl", "reduce_rows", defines});
     const std::int64_t chunk = ceil_div(config.elements, pass.splits);
     const std::int64_t each = rows_each(x.device(), config.outputs, chunk);
     launch(kernel, {.global = {to_size(ceil_div(config.outputs, each)), to_size(pass.splits), 1}, .local = {1, 1, 1}},
@@ -176,8 +138,8 @@ bool wide_columns(const LaunchConfig& config, DType type) {
 void launch_wide_columns(Reduce kind, const View& x, const View& out, const LaunchConfig& config, const Pass& pass) {
     const std::int64_t lanes = vector_lanes(out.dtype);
     Defines defines = defines_of(kind, x, out, true);
-    defines.set("SIMD_COLUMNS", 1).set("LANES", lanes).set("WIDE_COLUMNS", kWideColumns).set("BLOCK", kColumnBlock);
-    const Kernel kernel(x.device(), {"reduce.cl", "reduce_wide_columns", defines});
+    defines.set("LANES", lanes).set("WIDE_COLUMNS", kWideColumns).set("BLOCK", kColumnBlock);
+    const Kernel kernel(x.device(), {"reduce_wide_columns.cl", "reduce_wide_columns", defines});
     const std::int64_t chunk = ceil_div(config.elements, pass.splits);
     const std::int64_t blocks = ceil_div(config.columns(), kWideColumns);
     const std::int64_t width = ceil_div(ceil_div(config.columns(), blocks), lanes) * lanes;
@@ -194,12 +156,8 @@ void launch_columns(Reduce kind, const View& x, const View& out, const LaunchCon
     const std::int64_t lanes = vector_lanes(out.dtype);
     const std::int64_t vectors = config.columns() > 2 * lanes ? 4 : config.columns() > lanes ? 2 : 1;
     Defines defines = defines_of(kind, x, out, config.column_step() == 1);
-    defines.set("SIMD_COLUMNS", 1)
-        .set("LANES", lanes)
-        .set("VECTORS", vectors)
-        .set("UNROLL", 4 / vectors)
-        .set("BLOCK", kColumnBlock);
-    const Kernel kernel(x.device(), {"reduce.cl", "reduce_columns", defines});
+    defines.set("LANES", lanes).set("VECTORS", vectors).set("UNROLL", 4 / vectors).set("BLOCK", kColumnBlock);
+    const Kernel kernel(x.device(), {"reduce_columns.cl", "reduce_columns", defines});
     const std::int64_t chunk = ceil_div(config.elements, pass.splits);
     const std::int64_t blocks = ceil_div(config.columns(), vectors * lanes);
     const std::int64_t rows = config.outputs / config.columns();
@@ -240,11 +198,10 @@ std::int64_t simt_splits(const LaunchConfig& config, const Device& device) {
 
 void launch_groups(Reduce kind, const View& x, const View& out, const LaunchConfig& config, const Pass& pass) {
     Defines defines = defines_of(kind, x, out, config.step() == 1);
-    defines.set("SIMT", 1)
-        .set("BLOCK", kSimtBlock)
+    defines.set("BLOCK", kSimtBlock)
         .set("KEPT_RANK", config.kept.sizes.rank())
         .set("REDUCED_RANK", config.reduced.sizes.rank());
-    const Kernel kernel(x.device(), {"reduce.cl", "reduce_groups", defines});
+    const Kernel kernel(x.device(), {"reduce_groups.cl", "reduce_groups", defines});
     const RowGroup group = row_group(config.outputs, config.elements, groups_across_columns(config), kernel);
     std::vector<std::int64_t> layout;  // layout of the kernel's struct for these ranks
     for (const Dims* part :

@@ -30,13 +30,19 @@ Defines defines_of(const Softmax& call, DType dtype) {
     return defines.set("LANES", vector_lanes(dtype)).set("COLUMNS", kSimdColumns);
 }
 
+/// The kernel file for a style. @param columns inner > 1: rows are not contiguous
+const char* file_of(bool simd, bool columns) {
+    return !simd ? "softmax_simt.cl" : columns ? "softmax_columns.cl" : "softmax.cl";
+}
+
 /// @param buffers forward x, out; backward result, gradient, x_gradient
 void run(const Softmax& call, const char* kernel_name, const View& like, const std::vector<Argument>& buffers) {
     const AxisRows rows(like.shape, call.axis);
     const Device device = like.device();
     const bool simd = is_simd(device), columns = rows.inner > 1;
     Defines defines = defines_of(call, like.dtype);
-    defines.set(form_macro(simd, columns), 1).set("INNER", columns ? 1 : 0);
+    // Without it, the backward kernel and a forward kernel that fuses nothing are in one program.
+    if (columns) defines.set("INNER", 1);
     RowGrid grid = row_grid(device, like.dtype, rows.rows(), rows.n);
     grid.columns = columns;
     if (simd && columns) {
@@ -46,7 +52,7 @@ void run(const Softmax& call, const char* kernel_name, const View& like, const s
     }
     // Blocks of columns run along the outer axes; the other forms take all rows alike.
     const std::int64_t count = simd && columns ? rows.outer : rows.rows();
-    launch_rows({device, {"softmax.cl", kernel_name, defines}}, grid, {rows.inner, count, rows.n}, buffers);
+    launch_rows({device, {file_of(simd, columns), kernel_name, defines}}, grid, {rows.inner, count, rows.n}, buffers);
 }
 
 EpilogueFused launch_softmax(const OperationViews& views, const Softmax& call) {
@@ -60,13 +66,11 @@ EpilogueFused launch_softmax(const OperationViews& views, const Softmax& call) {
     }
     const View& like = views.prologue() ? out : x;
     const DType dtype = views.prologue() ? views.prologue().dtype() : x.dtype;
-    Defines defines = defines_of(call, dtype);
-    defines.set(form_macro(is_simd(like.device())), 1);
     return launch_row_kernel(views, call.axis,
-                             {.file = "softmax.cl",
+                             {.file = file_of(is_simd(like.device()), false),
                               .name = "softmax",
                               .shown_as = name_of(call.kind),
-                              .defines = defines,
+                              .defines = defines_of(call, dtype),
                               .arguments = {std::int64_t{1}},
                               .flops = flops,
                               .needs_row = call.kind == SoftmaxKind::softmax});
@@ -93,7 +97,7 @@ LazyArray softmax(SoftmaxKind kind, LazyArray x, int axis) {
     return operation(function, launch_softmax, call,
                      {.reads = {std::move(in.view)},
                       .outputs = {{dtype, shape}},
-                      .prologue = std::move(in.waiting),
+                      .prologue = std::move(in.pending),
                       .fuses_output_cast = side_by_side,
                       .upcasts_to_f32 = true})[0];
 }

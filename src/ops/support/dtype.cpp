@@ -37,11 +37,11 @@ std::ostream& operator<<(std::ostream& out, DType type) { return out << name_of(
 
 DType promote_types(DType a, DType b) {
     if (a == b) return a;
-    const DTypeInfo &of_a = dtype_info(a), &of_b = dtype_info(b);
-    if (of_a.kind != of_b.kind) return of_a.kind > of_b.kind ? a : b;
-    const auto [smaller, larger] = of_a.size <= of_b.size ? std::pair(a, b) : std::pair(b, a);
-    if (of_a.kind == DTypeKind::floating) return size_of(smaller) == size_of(larger) ? DType::f32 : larger;
-    if (of_a.is_signed == of_b.is_signed || (dtype_info(larger).is_signed && size_of(smaller) < size_of(larger)))
+    const DTypeInfo &a_info = dtype_info(a), &b_info = dtype_info(b);
+    if (a_info.kind != b_info.kind) return a_info.kind > b_info.kind ? a : b;
+    const auto [smaller, larger] = a_info.size <= b_info.size ? std::pair(a, b) : std::pair(b, a);
+    if (a_info.kind == DTypeKind::floating) return size_of(smaller) == size_of(larger) ? DType::f32 : larger;
+    if (a_info.is_signed == b_info.is_signed || (dtype_info(larger).is_signed && size_of(smaller) < size_of(larger)))
         return larger;
     // An unsigned type of at least the width of the signed one.
     switch (size_of(larger)) {

@@ -15,7 +15,7 @@ namespace declivity::ops {
 constexpr std::int64_t kMaxInt32Range = std::int64_t{1} << 31;
 
 /// @throws ValueError for numbers below -2^31 or above 2^31, which exceed every tensor size
-inline void require_int32_range(std::string_view function, std::string_view what, const Dims& numbers) {
+inline void check_int32_range(std::string_view function, std::string_view what, const Dims& numbers) {
     if (std::ranges::any_of(numbers,
                             [](std::int64_t number) { return number > kMaxInt32Range || number < -kMaxInt32Range; }))
         throw ValueError(fmt::format("{}: expected numbers up to 2^31 as {}, got {}", function, what, numbers.str()));

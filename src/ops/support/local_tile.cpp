@@ -81,11 +81,11 @@ bool local_tiles_fit(const Device& device, DType dtype) {
 
 std::vector<TileConfig> tile_configs(const Device& device, DType dtype, const TiledGemm& product,
                                      std::string_view variant) {
-    struct Priced {
+    struct CostedConfig {
         TileConfig config;
         double cost;
     };
-    std::vector<Priced> all;
+    std::vector<CostedConfig> all;
     const std::int64_t units = std::max(1U, device.info().compute_units);
     for (const LocalTile& tile : kTiles) {
         if (!tile.fits(device, dtype)) continue;
@@ -98,16 +98,16 @@ std::vector<TileConfig> tile_configs(const Device& device, DType dtype, const Ti
             all.push_back({config_of(tile, product, std::min(parts, product.k)), -1});
             continue;
         }
-        Priced best{config_of(tile, product, 1), cost_of(tile, product, 1, units)};
+        CostedConfig best{config_of(tile, product, 1), cost_of(tile, product, 1, units)};
         for (std::int64_t parts = 2; parts <= max_parts(product, dtype); parts *= 2)
             if (const double cost = cost_of(tile, product, parts, units); cost < best.cost)
                 best = {config_of(tile, product, parts), cost};
         if (named) best.cost = -1;
         all.push_back(best);
     }
-    std::ranges::stable_sort(all, {}, &Priced::cost);
+    std::ranges::stable_sort(all, {}, &CostedConfig::cost);
     std::vector<TileConfig> configs;
-    for (const Priced& item : all) configs.push_back(item.config);
+    for (const CostedConfig& item : all) configs.push_back(item.config);
     return configs;
 }
 

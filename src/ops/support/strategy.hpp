@@ -58,6 +58,9 @@ class Strategy {
     [[nodiscard]] virtual bool fuses_epilogue(const Problem&, const Device&, std::string_view /*variant*/) const {
         return false;
     }
+    /// True if rounding errors are relative to the norm of the result instead of to each element, as after transforms
+    /// whose terms cancel (Winograd).
+    [[nodiscard]] virtual bool error_is_relative_to_norm() const { return false; }
     /// Launches. An unknown variant is treated as the empty one.
     virtual void run(const Problem&, const Operands&, std::string_view variant = {}) const = 0;
 

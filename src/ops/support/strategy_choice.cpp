@@ -5,11 +5,11 @@
 
 namespace declivity::ops::strategies {
 
-std::string joined(std::string_view name, std::string_view variant) {
+std::string join_name(std::string_view name, std::string_view variant) {
     return variant.empty() ? std::string(name) : fmt::format("{} {}", name, variant);
 }
 
-std::pair<std::string_view, std::string_view> parted(std::string_view winner) {
+std::pair<std::string_view, std::string_view> split_name(std::string_view winner) {
     const std::size_t space = winner.find(' ');
     return {winner.substr(0, space), space == std::string_view::npos ? std::string_view() : winner.substr(space + 1)};
 }

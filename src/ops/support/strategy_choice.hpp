@@ -15,10 +15,10 @@
 #include <vector>
 
 #include <declivity/ops/view.hpp>
-#include <declivity/runtime/per_thread.hpp>
-#include <declivity/runtime/process.hpp>
 #include <fmt/format.h>
 
+#include "runtime/process.hpp"
+#include "runtime/per_thread.hpp"
 #include "runtime/capture.hpp"
 #include "runtime/access.hpp"
 #include "problem_fields.hpp"
@@ -48,9 +48,9 @@ inline constexpr std::string_view kNamed = "set by the environment",
                                   kLast = "no other strategy is applicable";
 
 /// Joins a name and a variant: "gemm 8x3", or "gemm" for the default variant.
-std::string joined(std::string_view name, std::string_view variant);
-/// The inverse of joined().
-std::pair<std::string_view, std::string_view> parted(std::string_view winner);
+std::string join_name(std::string_view name, std::string_view variant);
+/// The inverse of join_name().
+std::pair<std::string_view, std::string_view> split_name(std::string_view winner);
 
 [[noreturn]] void refuse_name(const char* variable, std::span<const std::string_view> names, std::string_view got);
 
@@ -99,7 +99,7 @@ TuningEntry measure(const StrategySet<S>& set, const typename S::Problem& proble
             if (!strategy->is_applicable(problem, device) || (!trials.empty() && !strategy->worth_measuring(problem)))
                 continue;
             for (const std::string& variant : strategy->variants(problem, device)) {
-                const std::string name = joined(strategy->name(), variant);
+                const std::string name = join_name(strategy->name(), variant);
                 if (!constant || strategy->keeps_constants(problem) || name == others.winner ||
                     strategy == set.strategies.back())
                     trials.push_back({name, [&problem, &operands, strategy, variant] {
@@ -122,7 +122,7 @@ std::optional<StrategyChoice<S>> by_table(const StrategySet<S>& set, const typen
     std::optional<std::string> winner = table.winner(tuning_key(problem));
     if (!winner && tunes) winner = measure(set, problem, device).winner;
     if (!winner) return std::nullopt;
-    const auto [name, variant] = parted(*winner);
+    const auto [name, variant] = split_name(*winner);
     for (const S* strategy : set.strategies)
         if (strategy->name() == name && strategy->is_applicable(problem, device))
             return StrategyChoice<S>{strategy, std::string(variant), kMeasured, true};
@@ -164,7 +164,7 @@ StrategyChoice<S> choose_strategy(const StrategySet<S>& set, const typename S::P
             return hash_of_fields(key.problem, reinterpret_cast<std::uintptr_t>(key.device));
         }
     };
-    struct Known {
+    struct CachedChoice {
         const TuningTable* table;
         std::uint64_t generation;
         StrategyChoice<S> choice;
@@ -175,31 +175,31 @@ StrategyChoice<S> choose_strategy(const StrategySet<S>& set, const typename S::P
             return {&strategy, "", strategies::kNamed};
     declivity::detail::refuse_after_fork("tuning");
     const bool tunes = tunes_on_use();
-    auto& all = declivity::detail::PerThread<std::unordered_map<Key, Known, Hash>, S>::get();
+    auto& all = declivity::detail::PerThread<std::unordered_map<Key, CachedChoice, Hash>, S>::get();
     const Key key{problem, &state_of(device)};
     if (const auto found = all.find(key); found != all.end()) {
-        const Known& known = found->second;
-        if (known.generation == known.table->generation() && (known.choice.measured || !tunes)) return known.choice;
+        const CachedChoice& cached = found->second;
+        if (cached.generation == cached.table->generation() && (cached.choice.measured || !tunes)) return cached.choice;
     }
     const TuningTable& table = TuningTable::of(device);
-    Known created{&table, table.generation(), {}};
-    created.choice = strategies::look_up(set, problem, device, table, tunes);
+    CachedChoice entry{&table, table.generation(), {}};
+    entry.choice = strategies::look_up(set, problem, device, table, tunes);
     if (all.size() >= max_entries) all.clear();
-    return all.insert_or_assign(key, std::move(created)).first->second.choice;
+    return all.insert_or_assign(key, std::move(entry)).first->second.choice;
 }
 
-/// Measures a problem that is not in the table, or is and `again` is set, and the same with constant operands if that
-/// makes a difference.
+/// Measures a problem that is not in the table, or is and `remeasure` is set, and the same with constant operands if
+/// that makes a difference.
 /// @return a description of the results; empty if nothing was measured
 template <class S>
 std::string tune_strategies(const StrategySet<S>& set, const typename S::Problem& problem, const Device& device,
-                            bool again) {
+                            bool remeasure) {
     std::string text;
     for (const bool constant : {false, true}) {
         const auto problem_variant = problem.with_constants(constant);
         const std::string key = tuning_key(problem_variant);
         if (constant && !strategies::constants_matter(set, problem_variant, device)) continue;
-        if (again || !TuningTable::of(device).find(key))
+        if (remeasure || !TuningTable::of(device).find(key))
             text += key + "\n" + describe(strategies::measure(set, problem_variant, device));
     }
     return text;
@@ -215,8 +215,8 @@ std::string explain_strategies(const StrategySet<S>& set, const typename S::Prob
         if (constant && !strategies::constants_matter(set, problem_variant, device)) continue;
         const std::string key = tuning_key(problem_variant);
         const StrategyChoice<S> choice = choose_strategy(set, problem_variant, device);
-        text += fmt::format("{}\n  chosen: {} ({})\n", key, strategies::joined(choice.strategy->name(), choice.variant),
-                            choice.reason);
+        text += fmt::format("{}\n  chosen: {} ({})\n", key,
+                            strategies::join_name(choice.strategy->name(), choice.variant), choice.reason);
         const auto entry = TuningTable::of(device).find(key);
         if (entry) text += describe(*entry);
         for (const S* strategy : set.strategies) {

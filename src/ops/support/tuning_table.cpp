@@ -15,11 +15,11 @@
 #include <declivity/ops/random.hpp>
 #include <declivity/runtime/error.hpp>
 #include <declivity/runtime/scope.hpp>
-#include <declivity/runtime/process.hpp>
 #include <declivity/version.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "runtime/process.hpp"
 #include "runtime/environment.hpp"
 #include "runtime/json.hpp"
 #include "runtime/per_device.hpp"
@@ -245,7 +245,7 @@ void TuningTable::put(const std::string& key, const TuningEntry& entry) {
         for (const std::string& own_key : own_) entries[own_key] = json_of(entries_[own_key]);
         write_file(path, file);
     } catch (...) {
-        // Not writable: the result is used by this process only.
+        // The file is not writable: the result is used by this process only.
     }
 }
 

@@ -192,8 +192,16 @@ Defines real_defines(DType type) {
     return defines;
 }
 
+namespace {
+
+// AS_F16 and AS_BF16 in cl_kernels/lib/storage.clh, where AS_REAL is the default.
+constexpr int kAsF16 = 1;
+constexpr int kAsBf16 = 2;
+
+}  // namespace
+
 Defines storage_defines(DType stored, DType output) {
-    const auto number = [](DType type) { return type == DType::f16 ? 1 : 2; };
+    const auto number = [](DType type) { return type == DType::f16 ? kAsF16 : kAsBf16; };
     Defines defines = real_defines(stored);
     if (is_16bit_float(stored)) defines.set("STORED_AS", number(stored));
     if (is_16bit_float(output)) defines.set("OUTPUT_AS", number(output));

@@ -7,7 +7,8 @@
 #include <map>
 
 #include <declivity/ops/view.hpp>
-#include <declivity/runtime/per_thread.hpp>
+
+#include "runtime/per_thread.hpp"
 
 namespace declivity::ops {
 
@@ -23,7 +24,7 @@ constexpr std::int64_t kSimtColumns = 32;            // adjacent rows of a group
 
 /// Returns make() for a key, cached in each thread. For choices that take longer than a lookup.
 template <class Value, class Key, class Make>
-Value remembered(const Key& key, Make make) {
+Value memoize(const Key& key, Make make) {
     constexpr std::size_t max_entries = 4096;
     auto& known = declivity::detail::PerThread<std::map<Key, Value>, Make>::get();
     if (const auto found = known.find(key); found != known.end()) return found->second;

@@ -62,7 +62,7 @@ void Arena::release(Block& block) noexcept {
     pool_.drop_derived(block);
     try {
         const std::scoped_lock lock(mutex_);
-        free_.give_back(*block.slab, block.offset - block.slab->base);
+        free_.release(*block.slab, block.offset - block.slab->base);
     } catch (...) {
         // A destructor cannot report: the part stays allocated.
     }

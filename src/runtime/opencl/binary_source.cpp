@@ -37,7 +37,7 @@ void BinarySource::save(const cl::Program& program, cl_device_id device, const D
             store.save(stored);
         }
     } catch (const cl::Error&) {
-        // Not every driver returns binaries; without them each process compiles.
+        // Some drivers return no binaries; then each process compiles.
     }
 }
 

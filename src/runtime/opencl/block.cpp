@@ -7,8 +7,8 @@ namespace declivity::detail {
 Block::~Block() {
     delete pending_access.load(std::memory_order_acquire);
     if (after_fork()) {
-        let_go(memory);
-        let_go(readers_done);
+        abandon_after_fork(memory);
+        abandon_after_fork(readers_done);
         return;
     }
     if (owner != nullptr) owner->release(*this);

@@ -66,9 +66,9 @@ interop::RawBuffer CaptureState::use(const Buffer& buffer, unsigned argument, st
     if (CapturedInput* const input = step.input(buffer)) {
         behind = offset * static_cast<std::int64_t>(element_size) - static_cast<std::int64_t>(input->offset);
         input->uses.push_back({step.commands.size(), argument, element_size, behind});
-        if (behind < 0 || (behind > 0 && behind >= static_cast<std::int64_t>(input->bytes))) uses_beside_inputs = true;
+        if (behind < 0 || (behind > 0 && behind >= static_cast<std::int64_t>(input->bytes))) uses_outside_inputs = true;
     } else if (!is_own(block)) {
-        step.held.try_emplace(&block, buffer);
+        step.external_blocks.try_emplace(&block, buffer);
     }
     if (behind > 0) mix(&behind, sizeof behind);
     return {block.memory(), block.offset + static_cast<std::size_t>(offset) * element_size, block.size};
@@ -88,13 +88,13 @@ void CaptureState::add(CapturedCommand&& command) {
 
 std::shared_ptr<Block> CaptureState::allocate(std::size_t bytes) {
     auto block = step.arena->allocate(bytes);
-    step.own.push_back(block);
+    step.arena_blocks.push_back(block);
     return block;
 }
 
 void CaptureState::write(const Buffer& buffer) {
     if (CapturedInput* const input = step.input(buffer)) input->written = true;
-    else if (!is_own(block_of(buffer))) step.written.try_emplace(&block_of(buffer), buffer);
+    else if (!is_own(block_of(buffer))) step.written_blocks.try_emplace(&block_of(buffer), buffer);
 }
 
 void CaptureState::write_by_host_call(const Buffer& buffer) {
@@ -102,7 +102,8 @@ void CaptureState::write_by_host_call(const Buffer& buffer) {
 }
 
 void CaptureState::launched_readers(const Buffer& buffer) {
-    if (!is_own(block_of(buffer)) && step.input(buffer) == nullptr) step.asked.try_emplace(&block_of(buffer), buffer);
+    if (!is_own(block_of(buffer)) && step.input(buffer) == nullptr)
+        step.readers_launched.try_emplace(&block_of(buffer), buffer);
 }
 
 void capture_launch(Capture& capture, const KernelState& kernel, const Range& range,

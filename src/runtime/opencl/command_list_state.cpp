@@ -22,7 +22,7 @@ CommandListState::~CommandListState() {
     if (!step_) return;
     for (CapturedCommand& command : step_->commands)
         if (auto* kernel = std::get_if<CapturedKernel>(&command.what)) {
-            let_go(kernel->kernel);
+            abandon_after_fork(kernel->kernel);
             if (at_exit()) kernel->kernel() = nullptr;  // the driver may have been unloaded
         }
 }
@@ -34,8 +34,8 @@ std::uint64_t CommandListState::memory() const {
 
 bool CommandListState::stale() const {
     const std::scoped_lock lock(mutex_);
-    return !step_ ||
-           std::ranges::any_of(step_->relied_on, [](const auto& item) { return item.first.contents() != item.second; });
+    return !step_ || std::ranges::any_of(step_->contents_dependencies,
+                                         [](const auto& item) { return item.first.contents() != item.second; });
 }
 
 bool CommandListState::guards_hold() const {
@@ -49,7 +49,7 @@ void CommandListState::drop() noexcept {
     if (lock && !replaying_) gone.swap(step_);
 }
 
-bool CommandListState::serves(std::size_t index, const BufferRange& with) const {
+bool CommandListState::is_compatible(std::size_t index, const BufferRange& with) const {
     const std::scoped_lock lock(mutex_);
     return !step_ ||
            (with.buffer && block_of(with.buffer).arena != step_->arena &&
@@ -69,7 +69,7 @@ void CommandListState::replace(std::size_t index, const BufferRange& with) {
         throw ValueError(
             fmt::format("CommandList::replace: expected an input index below {}, got {}", step_->inputs.size(), index));
     CapturedInput& input = step_->inputs[index];
-    if (input.buffer == with.buffer && input.offset == with.offset && !input.half_replaced) return;
+    if (input.buffer == with.buffer && input.offset == with.offset && !input.is_inconsistent) return;
     if (!with.buffer || with.bytes < input.bytes || with.offset > with.buffer.size() ||
         with.bytes > with.buffer.size() - with.offset)
         throw ShapeError(fmt::format(
@@ -84,12 +84,12 @@ void CommandListState::replace(std::size_t index, const BufferRange& with) {
             "CommandList::replace: expected memory outside of the command list's arena for input {}, which a "
             "replay overwrites, got memory within it",
             index));
-    if (!serves(index, with))
+    if (!is_compatible(index, with))
         throw ValueError(fmt::format(
             "CommandList::replace: expected memory that is aligned like the captured input, {} bytes past a "
             "multiple of {}, got byte {}",
             input.misalignment, kInputAlignment, block.offset + with.offset));
-    input.half_replaced = true;
+    input.is_inconsistent = true;
     for (const InputUse& use : input.uses) {
         CapturedCommand& command = step_->commands[use.command];
         const std::size_t at = block.offset + with.offset + static_cast<std::size_t>(use.offset);
@@ -109,7 +109,7 @@ void CommandListState::replace(std::size_t index, const BufferRange& with) {
             call->buffers[use.argument] = place;
         }
     }
-    input.half_replaced = false;
+    input.is_inconsistent = false;
     input.buffer = with.buffer;
     input.offset = with.offset;
 }
@@ -125,7 +125,7 @@ void CommandListState::replay() {
             "CommandList::replay: expected a command list that is not being replayed, got a call within its "
             "own replay");
     for (const CapturedInput& input : step_->inputs)
-        if (input.half_replaced)
+        if (input.is_inconsistent)
             throw ValueError(
                 "CommandList::replay: expected valid inputs, got one whose replacement failed; replace it again");
     struct Replaying {
@@ -134,20 +134,20 @@ void CommandListState::replay() {
         ~Replaying() { flag = false; }
     } const replaying(replaying_);
     const Span span("replay");
-    std::vector<Buffer> own;
-    for (const auto& block : step_->own)
-        if (auto still = block.lock()) own.push_back(buffer_of(std::move(still)));
-    for (const auto& [block, buffer] : step_->held) before_read(buffer);
+    std::vector<Buffer> arena_buffers;
+    for (const auto& block : step_->arena_blocks)
+        if (auto still = block.lock()) arena_buffers.push_back(buffer_of(std::move(still)));
+    for (const auto& [block, buffer] : step_->external_blocks) before_read(buffer);
     for (const CapturedInput& input : step_->inputs) before_read(input.buffer);
-    for (const Buffer& buffer : own) before_read(buffer), before_write(buffer);
-    for (const auto& [block, buffer] : step_->asked) before_write(buffer);
-    for (const auto& [block, buffer] : step_->written) before_write(buffer);
+    for (const Buffer& buffer : arena_buffers) before_read(buffer), before_write(buffer);
+    for (const auto& [block, buffer] : step_->readers_launched) before_write(buffer);
+    for (const auto& [block, buffer] : step_->written_blocks) before_write(buffer);
     for (const CapturedInput& input : step_->inputs)
         if (input.written) before_write(input.buffer);
-    for (const auto& call : step_->before) call();
+    for (const auto& call : step_->before_replay) call();
     std::vector<BufferWrite> writes;
-    for (Buffer& buffer : own) writes.emplace_back(std::move(buffer));
-    for (const auto& [block, buffer] : step_->written) writes.emplace_back(buffer);
+    for (Buffer& buffer : arena_buffers) writes.emplace_back(std::move(buffer));
+    for (const auto& [block, buffer] : step_->written_blocks) writes.emplace_back(buffer);
     for (const CapturedInput& input : step_->inputs)
         if (input.written) writes.emplace_back(input.buffer);
     enqueue_all();

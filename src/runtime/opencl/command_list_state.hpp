@@ -81,8 +81,8 @@ struct CapturedInput {
     std::size_t bytes;         // of the captured memory
     std::size_t misalignment;  // of the captured memory, bytes
     std::vector<InputUse> uses = {};
-    bool written = false;        // in place
-    bool half_replaced = false;  // a replacement failed: commands disagree about the memory
+    bool written = false;          // in place
+    bool is_inconsistent = false;  // a replacement failed: commands disagree about the memory
 };
 
 /// State shared by a Capture and its CommandList.
@@ -95,16 +95,16 @@ struct CapturedCommands {
     DeviceState& device;
     std::deque<CapturedCommand> commands;
     std::vector<CapturedInput> inputs;
-    std::unordered_map<const Block*, Buffer> held;     // memory outside of the arena
-    std::unordered_map<const Block*, Buffer> written;  // blocks of `held` that were marked as written
+    std::unordered_map<const Block*, Buffer> external_blocks;  // memory outside of the arena
+    std::unordered_map<const Block*, Buffer> written_blocks;   // external blocks that were marked as written
     std::unordered_map<const Block*, Buffer>
-        asked;  // blocks of `held` whose readers were launched: not every write is marked
-    std::vector<std::pair<Buffer, std::uint64_t>> relied_on;  // with their contents()
-    std::vector<std::function<bool()>> guards;                // host state
-    std::vector<std::weak_ptr<Block>> own;                    // blocks of the arena
-    std::vector<std::function<void()>> before;
-    std::map<const void*, std::shared_ptr<void>> attached;
-    std::set<const void*> of_host_calls;  // keys that host calls have used
+        readers_launched;  // external blocks whose readers were launched: not every write is marked
+    std::vector<std::pair<Buffer, std::uint64_t>> contents_dependencies;  // with their contents()
+    std::vector<std::function<bool()>> guards;                            // host state
+    std::vector<std::weak_ptr<Block>> arena_blocks;
+    std::vector<std::function<void()>> before_replay;
+    std::map<const void*, std::shared_ptr<void>> user_data;
+    std::set<const void*> host_call_keys;  // keys that host calls have used
     std::unordered_map<const Block*, std::weak_ptr<Block>> written_by_host_calls;
     std::shared_ptr<Arena> arena;
     std::uint64_t fingerprint = 14695981039346656037ULL;  // FNV-1a
@@ -129,7 +129,7 @@ struct CaptureState {
     const std::uint64_t number;
     const WhenRefused when_refused;
     std::string refused;
-    bool uses_beside_inputs = false;  // memory around an input in its buffer, as custom commands may
+    bool uses_outside_inputs = false;  // memory around an input in its buffer, as custom commands may
     bool incomplete = false;  // a value of the step was computed outside of it; guarded by ActiveCaptures::mutex
     std::vector<std::weak_ptr<PendingLaunch>> at_end;
 };
@@ -164,7 +164,7 @@ class CommandListState final : public MemoryHolder {
     CommandListState& operator=(const CommandListState&) = delete;
 
     void replay();
-    [[nodiscard]] bool serves(std::size_t index, const BufferRange& with) const;
+    [[nodiscard]] bool is_compatible(std::size_t index, const BufferRange& with) const;
     [[nodiscard]] std::size_t misalignment(std::size_t index) const;
     void replace(std::size_t index, const BufferRange& with);
     [[nodiscard]] bool stale() const;

@@ -22,7 +22,7 @@ constexpr std::uint64_t kWindow = 1'000'000'000;
 constexpr std::int64_t kLongAnswer = 1'000'000;  // answers that took longer are too inaccurate
 constexpr std::size_t kMaxAnchors = 100'000;     // a day of windows
 
-bool tells_time(const std::string& version) {
+bool has_device_timer(const std::string& version) {
     if (!DECLIVITY_HAS_DEVICE_TIMER) return false;
     int major = 0, minor = 0;
     return std::sscanf(version.c_str(), "OpenCL %d.%d", &major, &minor) == 2 &&
@@ -32,29 +32,29 @@ bool tells_time(const std::string& version) {
 }  // namespace
 
 DeviceClock::DeviceClock(cl_device_id device, const std::string& version)
-    : device_(device), tells_(tells_time(version)) {}
+    : device_(device), has_timer_(has_device_timer(version)) {}
 
-void DeviceClock::ask() {
+void DeviceClock::sample() {
 #if defined(__GNUC__) && !defined(_WIN32)
-    if (!tells_) return;
+    if (!has_timer_) return;
     cl_ulong device_time = 0, host_time = 0;  // host_time is from a clock of the driver's choice
     const std::int64_t before = now_ns();
-    tells_ = clGetDeviceAndHostTimer(device_, &device_time, &host_time) == CL_SUCCESS && device_time != 0;
+    has_timer_ = clGetDeviceAndHostTimer(device_, &device_time, &host_time) == CL_SUCCESS && device_time != 0;
     const std::int64_t after = now_ns();
-    if (tells_) told(device_time, before, after);
+    if (has_timer_) add_sample(device_time, before, after);
 #endif
 }
 
-void DeviceClock::told(std::uint64_t device_time, std::int64_t before, std::int64_t after) {
-    if (after - before > kLongAnswer || told_.size() >= kMaxAnchors) return;
-    if (!told_.empty() && device_time < told_.back().at + kWindow / 10) return;
-    told_.push_back({device_time, before + (after - before) / 2 - static_cast<std::int64_t>(device_time)});
+void DeviceClock::add_sample(std::uint64_t device_time, std::int64_t before, std::int64_t after) {
+    if (after - before > kLongAnswer || timer_anchors_.size() >= kMaxAnchors) return;
+    if (!timer_anchors_.empty() && device_time < timer_anchors_.back().at + kWindow / 10) return;
+    timer_anchors_.push_back({device_time, before + (after - before) / 2 - static_cast<std::int64_t>(device_time)});
 }
 
-void DeviceClock::saw_queued(std::uint64_t queued, std::int64_t before, std::int64_t after) {
+void DeviceClock::add_queued_command(std::uint64_t queued, std::int64_t before, std::int64_t after) {
     const auto device_time = static_cast<std::int64_t>(queued);
-    if (window_.any && queued >= window_.first + kWindow && seen_.size() < kMaxAnchors) {
-        seen_.push_back(window_.anchor());
+    if (window_.any && queued >= window_.first + kWindow && command_anchors_.size() < kMaxAnchors) {
+        command_anchors_.push_back(window_.anchor());
         window_.any = false;
     }
     if (!window_.any) {
@@ -74,10 +74,11 @@ std::int64_t DeviceClock::to_host(std::uint64_t device_time) const {
     const auto time = static_cast<std::int64_t>(device_time);
     // With drivers whose device timer and events use different clocks, the events decide, since commands are what is
     // shown.
-    const bool told_right = !told_.empty() && (!window_.any || (told_.back().offset > window_.lowest - kLongAnswer &&
-                                                                told_.back().offset < window_.highest + kLongAnswer));
-    const std::vector<Anchor>& anchors = told_right ? told_ : seen_;
-    const bool one_more = !told_right && window_.any;  // the current, unfinished window
+    const bool timer_agrees =
+        !timer_anchors_.empty() && (!window_.any || (timer_anchors_.back().offset > window_.lowest - kLongAnswer &&
+                                                     timer_anchors_.back().offset < window_.highest + kLongAnswer));
+    const std::vector<Anchor>& anchors = timer_agrees ? timer_anchors_ : command_anchors_;
+    const bool one_more = !timer_agrees && window_.any;  // the current, unfinished window
     if (anchors.empty()) return one_more ? time + window_.anchor().offset : time;
     const auto behind = std::ranges::lower_bound(anchors, device_time, {}, &Anchor::at);
     if (behind == anchors.begin()) return time + anchors.front().offset;

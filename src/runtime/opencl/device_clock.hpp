@@ -16,12 +16,12 @@ class DeviceClock {
     DeviceClock(cl_device_id device, const std::string& version);
 
     /// Queries the device's time if its driver (OpenCL 2.1) supports it.
-    void ask();
+    void sample();
     /// Adds an answer of the device, queried between the host times `before` and `after`.
-    void told(std::uint64_t device_time, std::int64_t before, std::int64_t after);
+    void add_sample(std::uint64_t device_time, std::int64_t before, std::int64_t after);
     /// Adds a command that was queued at `queued` by the device's clock, and between the host times `before` and
     /// `after`.
-    void saw_queued(std::uint64_t queued, std::int64_t before, std::int64_t after);
+    void add_queued_command(std::uint64_t queued, std::int64_t before, std::int64_t after);
     /// Returns the host time; without any observation the device time itself.
     [[nodiscard]] std::int64_t to_host(std::uint64_t device_time) const;
 
@@ -40,8 +40,8 @@ class DeviceClock {
     };
 
     cl_device_id device_;
-    bool tells_;
-    std::vector<Anchor> told_, seen_;  // from the device timer; from commands
+    bool has_timer_;
+    std::vector<Anchor> timer_anchors_, command_anchors_;  // from the device timer; from commands
     Window window_;
 };
 

@@ -12,7 +12,7 @@ namespace {
 /// Returns whether a query succeeded. A device may not support it; after a lack of resources it may succeed the next
 /// time, so that error is thrown.
 bool answered(cl_int status, const char* function) {
-    if (passes(status)) throw cl::Error(status, function);
+    if (is_transient(status)) throw cl::Error(status, function);
     return status == CL_SUCCESS;
 }
 

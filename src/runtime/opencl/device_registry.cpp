@@ -2,9 +2,9 @@
 
 #include <utility>
 
-#include <declivity/runtime/process.hpp>
 #include <fmt/format.h>
 
+#include "runtime/process.hpp"
 #include "device_query.hpp"
 #include "device_state.hpp"
 #include "runtime/process_profile.hpp"
@@ -16,16 +16,16 @@ Registry& Registry::instance() {
     return *registry;
 }
 
-const std::vector<Registry::Found>& Registry::devices() {
+const std::vector<Registry::RegisteredDevice>& Registry::devices() {
     refuse_after_fork("list of OpenCL devices");
     watch_forks();
     const std::scoped_lock lock(mutex_);
     if (searched_) {
-        watch_exit();
-        return found_;
+        watch_exit(DeviceState::finish_all);
+        return devices_;
     }
     // All or nothing: a failed search is repeated by the next call.
-    std::vector<Found> found;
+    std::vector<RegisteredDevice> found;
     checked("list of OpenCL devices", "this machine", [&] {
         const std::vector<cl_platform_id> all = platforms();
         for (std::size_t p = 0; p < all.size(); ++p) {
@@ -34,27 +34,27 @@ const std::vector<Registry::Found>& Registry::devices() {
                 found.push_back({devices[d], describe(all[p], devices[d], fmt::format("{}:{}", p, d)), nullptr});
         }
     });
-    found_ = std::move(found);
+    devices_ = std::move(found);
     searched_ = true;
-    watch_exit();  // after the hooks that drivers registered when they were loaded
-    return found_;
+    watch_exit(DeviceState::finish_all);  // after the hooks that drivers registered when they were loaded
+    return devices_;
 }
 
 DeviceState& Registry::state(std::size_t index) {
     devices();
     const std::scoped_lock lock(mutex_);
-    Found& found = found_.at(index);
-    if (found.state == nullptr) {
-        checked("make a context and a queue", found.info.name, [&] {
+    RegisteredDevice& entry = devices_.at(index);
+    if (entry.state == nullptr) {
+        checked("make a context and a queue", entry.info.name, [&] {
             cl_int status = CL_SUCCESS;
-            cl::Context context(clCreateContext(nullptr, 1, &found.device, nullptr, nullptr, &status));
+            cl::Context context(clCreateContext(nullptr, 1, &entry.device, nullptr, nullptr, &status));
             if (status != CL_SUCCESS) throw cl::Error(status, "clCreateContext");
-            cl::CommandQueue queue = make_queue(context, found.device, found.info, CL_QUEUE_PROFILING_ENABLE);
-            found.state = new DeviceState(found.device, std::move(context), std::move(queue), found.info);
-            profile_process(*found.state);
+            cl::CommandQueue queue = make_queue(context, entry.device, entry.info, CL_QUEUE_PROFILING_ENABLE);
+            entry.state = new DeviceState(entry.device, std::move(context), std::move(queue), entry.info);
+            profile_process(*entry.state);
         });
     }
-    return *found.state;
+    return *entry.state;
 }
 
 }  // namespace declivity::detail

@@ -1,14 +1,15 @@
 #include "device_state.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <thread>
 #include <utility>
 
 #include <declivity/runtime/error.hpp>
-#include <declivity/runtime/process.hpp>
 #include <fmt/format.h>
 
+#include "runtime/process.hpp"
 #include "runtime/environment.hpp"
 #include "runtime/access.hpp"
 
@@ -51,8 +52,8 @@ constinit std::atomic<DeviceState*> last_opened{nullptr};
 
 }  // namespace
 
-DeviceState::DeviceState(cl_device_id handle, cl::Context with, cl::CommandQueue queue, DeviceInfo described)
-    : context{*this, handle, std::move(with), described, traits_of(described)},
+DeviceState::DeviceState(cl_device_id handle, cl::Context with, cl::CommandQueue queue, DeviceInfo device_info)
+    : context{*this, handle, std::move(with), device_info, traits_of(device_info)},
       derived(packed_weights_limit(context.info)),
       queues(context, std::move(queue),
              [this] {
@@ -67,6 +68,14 @@ DeviceState::DeviceState(cl_device_id handle, cl::Context with, cl::CommandQueue
     opened_before_ = last_opened.load();
     while (!last_opened.compare_exchange_weak(opened_before_, this)) {
     }
+}
+
+void watch_exit_behind_first_launch(const Queues& queues) noexcept {
+    static std::atomic<bool> done{false};
+    if (done.load(std::memory_order_relaxed) || done.exchange(true)) [[likely]]
+        return;
+    Queues::wait_for(queues.compute);
+    register_exit_hook();
 }
 
 void DeviceState::finish_all(bool certain) noexcept {

@@ -34,7 +34,7 @@ class MemoryHolder {
 
 class DeviceState {
   public:
-    DeviceState(cl_device_id handle, cl::Context with, cl::CommandQueue queue, DeviceInfo described);
+    DeviceState(cl_device_id handle, cl::Context with, cl::CommandQueue queue, DeviceInfo device_info);
     DeviceState(const DeviceState&) = delete;
     DeviceState& operator=(const DeviceState&) = delete;
 

@@ -127,10 +127,10 @@ class Probe {
     }
 
     [[nodiscard]] std::size_t max_work_group() const {
-        std::size_t most = 0;
-        check(
-            clGetKernelWorkGroupInfo(kernel_(), state_.device, CL_KERNEL_WORK_GROUP_SIZE, sizeof most, &most, nullptr));
-        return most;
+        std::size_t limit = 0;
+        check(clGetKernelWorkGroupInfo(kernel_(), state_.device, CL_KERNEL_WORK_GROUP_SIZE, sizeof limit, &limit,
+                                       nullptr));
+        return limit;
     }
 
     /// Returns the duration of the kernel for `steps` steps; its second argument is one number.

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include <declivity/runtime/error.hpp>
-#include <declivity/runtime/process.hpp>
 #include <declivity/runtime/scope.hpp>
 
+#include "runtime/process.hpp"
 #include "device_state.hpp"
 #include "event_state.hpp"
 #include "runtime/capture.hpp"
@@ -33,7 +33,7 @@ void Event::wait() const {
 
 bool Event::done() const {
     if (!state_) return true;
-    const cl_int status = detail::checked("ask an event", state_->device,
+    const cl_int status = detail::checked("query an event", state_->device,
                                           [&] { return state_->event.getInfo<CL_EVENT_COMMAND_EXECUTION_STATUS>(); });
     if (status < 0) detail::throw_status(status, "a command", state_->device);
     return status == CL_COMPLETE;

@@ -17,7 +17,7 @@ struct EventState {
     EventState(cl::Event of, std::string on) : event(std::move(of)), device(std::move(on)) {}
     EventState(const EventState&) = delete;
     EventState& operator=(const EventState&) = delete;
-    ~EventState() { let_go(event); }
+    ~EventState() { abandon_after_fork(event); }
 };
 
 }  // namespace declivity::detail

@@ -20,7 +20,7 @@ class InFlightRead {
     InFlightRead(const DeviceContext& device, Queues& queues) : device_(device), queues_(queues) {}
     InFlightRead(const InFlightRead&) = delete;
     InFlightRead& operator=(const InFlightRead&) = delete;
-    ~InFlightRead() { let_go(done_); }
+    ~InFlightRead() { abandon_after_fork(done_); }
     void wait_on_compute_queue();
     [[nodiscard]] bool pending() const noexcept;
 

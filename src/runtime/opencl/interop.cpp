@@ -10,6 +10,7 @@
 #include "device_query.hpp"
 #include "device_state.hpp"
 #include "runtime/capture.hpp"
+#include "runtime/process.hpp"
 #include "runtime/process_profile.hpp"
 #include "runtime/access.hpp"
 
@@ -41,7 +42,7 @@ void enqueue(const Device& device, std::string_view name, std::span<const Buffer
 Device wrap(cl_context raw_context, cl_command_queue raw_queue) {
     detail::refuse_after_fork("interop::wrap");
     detail::watch_forks();
-    detail::watch_exit();
+    detail::watch_exit(detail::DeviceState::finish_all);
     static std::mutex mutex;
     static auto* wrapped = new std::map<cl_command_queue, detail::DeviceState*>;  // never destroyed, like all devices
     const std::scoped_lock lock(mutex);

@@ -42,12 +42,11 @@ inline void set_argument(const KernelState& kernel, cl_kernel of, const std::str
     if (status == CL_SUCCESS) return;
     if (status != CL_INVALID_ARG_SIZE)
         throw_status(status, fmt::format("argument {} of kernel '{}'", index, kernel.name), device);
-    const std::string wants = argument_type(of, index);
-    throw_status(
-        status,
-        fmt::format("launch of '{}': argument {}{}, got {} bytes", kernel.name, index,
-                    wants.empty() ? " has another size in the kernel" : " is " + wants + " in the kernel", size),
-        device);
+    const std::string expected = argument_type(of, index);
+    throw_status(status,
+                 fmt::format("launch of '{}': expected argument {} to be {}, got {} bytes", kernel.name, index,
+                             expected.empty() ? "of the size that it has in the kernel" : expected, size),
+                 device);
 }
 
 }  // namespace declivity::detail

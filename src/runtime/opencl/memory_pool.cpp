@@ -182,7 +182,7 @@ void MemoryPool::release(Block& block) noexcept {
         if (block.use == BufferUse::transfer && !exact_) {
             transfer_cache_.push_back({block.slab, block.offset, block.reserved, std::move(readers_done)});
         } else {
-            free_.give_back(*block.slab, block.offset);
+            free_.release(*block.slab, block.offset);
             if (exact_) release_cached_locked();  // OpenCL itself keeps the memory until pending kernels have run
         }
     } catch (...) {
@@ -252,13 +252,13 @@ void MemoryPool::release_cached_locked() {
             if (part.readers_done() != nullptr) part.readers_done.wait();
             else queues_.finish(queues_.compute, "wait for the compute queue");
         });
-        free_.give_back(*part.slab, part.offset);
+        free_.release(*part.slab, part.offset);
     }
     for (auto slab = slabs_.begin(); slab != slabs_.end();) {
-        const Slab& one = *slab->second;
-        if (one.parts.size() == 1 && one.parts.begin()->second.free) {
-            free_.remove(one);
-            total_ -= one.size;
+        const Slab& candidate = *slab->second;
+        if (candidate.parts.size() == 1 && candidate.parts.begin()->second.free) {
+            free_.remove(candidate);
+            total_ -= candidate.size;
             slab = slabs_.erase(slab);
         } else {
             ++slab;

@@ -89,8 +89,8 @@ std::string_view status_name(int status) {
     return found == kStatusNames.end() ? std::string_view("unknown OpenCL status") : found->name;
 }
 
-void throw_status(int status, std::string_view doing, const std::string& device) {
-    const std::string text = fmt::format("{} on '{}': {} ({})", doing, device, status_name(status), status);
+void throw_status(int status, std::string_view action, const std::string& device) {
+    const std::string text = fmt::format("{} on '{}': {} ({})", action, device, status_name(status), status);
     // CL_OUT_OF_RESOURCES is not among them: drivers also return it for a launch that needs too many registers.
     if (status == CL_MEM_OBJECT_ALLOCATION_FAILURE || status == CL_OUT_OF_HOST_MEMORY) throw OutOfMemory(text);
     throw DeviceError(text, status);

@@ -27,7 +27,7 @@
 #include <string_view>
 #include <utility>
 
-#include <declivity/runtime/process.hpp>
+#include "runtime/process.hpp"
 
 namespace declivity::detail {
 
@@ -35,33 +35,33 @@ namespace declivity::detail {
 std::string_view status_name(int status);
 
 /// Throws the exception of a status: OutOfMemory if memory ran out, DeviceError otherwise.
-[[noreturn]] void throw_status(int status, std::string_view doing, const std::string& device);
+[[noreturn]] void throw_status(int status, std::string_view action, const std::string& device);
 
 /// Runs `call` and converts a cl::Error to an exception of the library.
 template <class Call>
-decltype(auto) checked(std::string_view doing, const std::string& device, Call&& call) {
-    refuse_after_fork(doing);
+decltype(auto) checked(std::string_view action, const std::string& device, Call&& call) {
+    refuse_after_fork(action);
     try {
         return std::forward<Call>(call)();
     } catch (const cl::Error& error) {
-        throw_status(error.err(), doing, device);
+        throw_status(error.err(), action, device);
     }
 }
 
 /// Returns whether an error is transient: the call may succeed the next time, so no conclusion may be drawn from it.
-constexpr bool passes(int status) { return status == CL_OUT_OF_RESOURCES || status == CL_OUT_OF_HOST_MEMORY; }
+constexpr bool is_transient(int status) { return status == CL_OUT_OF_RESOURCES || status == CL_OUT_OF_HOST_MEMORY; }
 
 /// Returns another reference to an OpenCL object. Not by assignment: if retaining fails, CLHPP keeps a handle that
 /// later releases what it does not own.
 template <class T>
-T shared(const T& object, std::string_view doing, const std::string& device) {
-    return checked(doing, device, [&] { return T(object); });
+T shared(const T& object, std::string_view action, const std::string& device) {
+    return checked(action, device, [&] { return T(object); });
 }
 
 /// Releases an object in a destructor. In a forked child the driver must not be called, not even to release, since one
 /// of its threads may have held its locks.
 template <class T>
-void let_go(T& object) noexcept {
+void abandon_after_fork(T& object) noexcept {
     if (after_fork()) object() = nullptr;
 }
 

@@ -21,16 +21,16 @@ bool Unprofiled::current() noexcept { return unprofiled; }
 ProfilerState::ProfilerState(const DeviceContext& of, std::size_t max_events, std::function<MemoryStats()> memory_stats,
                              std::function<void()> finish)
     : device(of),
-      most(max_events),
+      event_limit(max_events),
       clock(of.device, of.info.version),
       memory_stats_(std::move(memory_stats)),
       finish_(std::move(finish)) {
-    clock.ask();
+    clock.sample();
     SpanRecorder::instance().enter(max_events);
 }
 
 ProfilerState::~ProfilerState() {
-    for (Entry& entry : pending_) let_go(entry.enqueued.event);
+    for (Entry& entry : pending_) abandon_after_fork(entry.enqueued.event);
     if (after_fork()) return;
     stop();
     SpanRecorder::instance().leave();
@@ -68,12 +68,12 @@ void ProfilerState::add(const Command& command, Enqueued&& enqueued) {
     if (entry.run) {
         Tally& tally = tallies_[entry.run.get()];
         tally.run = entry.run;
-        ++tally.waiting;
+        ++tally.pending_commands;
     }
     pending_.push_back(std::move(entry));
     if (memory.empty() || memory.back().in_use != metrics.in_use || memory.back().cached != metrics.cached) {
-        if (memory.size() < most) memory.push_back({now_ns(), metrics.in_use, metrics.cached});
-        else ++memory_left_out;
+        if (memory.size() < event_limit) memory.push_back({now_ns(), metrics.in_use, metrics.cached});
+        else ++memory_dropped;
     }
     const bool many = pending_.size() > kMaxPending;
     lock.unlock();
@@ -83,7 +83,7 @@ void ProfilerState::add(const Command& command, Enqueued&& enqueued) {
 void ProfilerState::collect(bool all) {
     if (all) finish_();  // before the lock: other threads may continue to launch
     const std::scoped_lock lock(mutex);
-    clock.ask();
+    clock.sample();
     // An entry is removed once it is read: if the device fails to answer, the rest is retried later.
     std::size_t kept = 0, next = 0;
     const auto keep = [&] { std::swap(pending_[kept++], pending_[next]); };
@@ -96,7 +96,7 @@ void ProfilerState::collect(bool all) {
                 continue;
             }
             if (status == CL_COMPLETE) read(entry);
-            if (entry.run) --tallies_.at(entry.run.get()).waiting;
+            if (entry.run) --tallies_.at(entry.run.get()).pending_commands;
         }
     } catch (const cl::Error& error) {
         for (; next < pending_.size(); ++next) keep();
@@ -106,7 +106,7 @@ void ProfilerState::collect(bool all) {
     pending_.resize(kept);
     std::erase_if(tallies_, [this](const auto& item) {
         const Tally& tally = item.second;
-        if (!tally.run->closed.load(std::memory_order_acquire) || tally.waiting > 0) return false;
+        if (!tally.run->closed.load(std::memory_order_acquire) || tally.pending_commands > 0) return false;
         credit(tally);
         return true;
     });
@@ -117,8 +117,8 @@ void ProfilerState::read(const Entry& entry) {
     const auto start = event.getProfilingInfo<CL_PROFILING_COMMAND_START>();
     const auto finish = std::max(start, event.getProfilingInfo<CL_PROFILING_COMMAND_END>());
     if (entry.enqueued.bracketed)
-        clock.saw_queued(event.getProfilingInfo<CL_PROFILING_COMMAND_QUEUED>(), entry.enqueued.before,
-                         entry.enqueued.after);
+        clock.add_queued_command(event.getProfilingInfo<CL_PROFILING_COMMAND_QUEUED>(), entry.enqueued.before,
+                                 entry.enqueued.after);
     const double seconds = static_cast<double>(finish - start) * 1e-9;
     Sum& sum = sums[names[entry.name]];
     ++sum.calls;
@@ -126,7 +126,7 @@ void ProfilerState::read(const Entry& entry) {
     sum.longest = std::max(sum.longest, seconds);
     sum.bytes += entry.run ? 0 : entry.bytes;
     std::size_t record = kNone;
-    if (commands.size() < most) {
+    if (commands.size() < event_limit) {
         record = commands.size();
         commands.push_back({.name = entry.name,
                             .scope = entry.scope,
@@ -142,7 +142,7 @@ void ProfilerState::read(const Entry& entry) {
                             .global = entry.global,
                             .local = entry.local});
     } else {
-        ++commands_left_out;
+        ++commands_dropped;
     }
     if (entry.run) tallies_.at(entry.run.get()).launches.push_back({entry.name, seconds, record});
 }

@@ -74,12 +74,12 @@ class ProfilerState {
     };
 
     const DeviceContext& device;
-    const std::size_t most;
+    const std::size_t event_limit;
     std::mutex mutex;  // guards all members below
     std::map<std::string, Sum, std::less<>> sums;
     std::vector<CommandRecord> commands;
     std::vector<MemoryRecord> memory;
-    std::uint64_t commands_left_out = 0, memory_left_out = 0;
+    std::uint64_t commands_dropped = 0, memory_dropped = 0;
     std::deque<std::string> names;
     DeviceClock clock;
     const std::int64_t begin = now_ns();
@@ -97,7 +97,7 @@ class ProfilerState {
     /// Partial results of an operator's launches until all of them have completed.
     struct Tally {
         std::shared_ptr<OperatorRun> run;
-        std::size_t waiting = 0;
+        std::size_t pending_commands = 0;
         struct Launch {
             std::uint32_t name;
             double seconds;

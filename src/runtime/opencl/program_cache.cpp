@@ -8,9 +8,9 @@
 
 #include <declivity/runtime/driver_faults.hpp>
 #include <declivity/runtime/error.hpp>
-#include <declivity/runtime/process.hpp>
 #include <fmt/format.h>
 
+#include "runtime/process.hpp"
 #include "runtime/binary_store.hpp"
 #include "runtime/blocking.hpp"
 #include "runtime/environment.hpp"
@@ -77,7 +77,7 @@ std::string describe_arguments(const cl::Program& program) {
             lines += '\n';
         }
     } catch (const cl::Error& error) {
-        if (passes(error.err())) throw;
+        if (is_transient(error.err())) throw;
         return {};  // needed only if a program passes an argument of the wrong kind
     }
     return fmt::format("{}{:08x}{}", lines, lines.size(), kMark);
@@ -130,7 +130,7 @@ bool has_declarations_in_front(const DeviceContext& device) {
         build(program, device, "");
         return cl::Kernel(program, "builtins_probe").getInfo<CL_KERNEL_NUM_ARGS>() == 1;
     } catch (const cl::Error& error) {
-        if (passes(error.err())) throw;
+        if (is_transient(error.err())) throw;
         return false;
     }
 }
@@ -236,7 +236,7 @@ ProgramCache::Built ProgramCache::build(const KernelSpec& spec, const std::strin
         }
     } catch (const cl::Error& error) {
         const std::string log = log_of(program, device_);
-        if (passes(error.err()) || log.empty())
+        if (is_transient(error.err()) || log.empty())
             throw_status(error.err(), fmt::format("build of '{}'", spec.file), device_.info.name);
         throw DeviceError(
             fmt::format("build of '{}' for '{}': {} ({})\nbuilt with:\n{}build log:\n{}", spec.file, device_.info.name,
@@ -250,26 +250,26 @@ ProgramCache::Built ProgramCache::build(const KernelSpec& spec, const std::strin
 }
 
 std::size_t ProgramCache::max_work_group(const cl::Kernel& kernel) {
-    const auto ask = [&](cl_kernel_work_group_info what, auto& value) {
+    const auto query = [&](cl_kernel_work_group_info what, auto& value) {
         const cl_int status = clGetKernelWorkGroupInfo(kernel(), device_.device, what, sizeof value, &value, nullptr);
         if (status != CL_SUCCESS) throw cl::Error(status, "clGetKernelWorkGroupInfo");
     };
-    std::size_t most = 0;
-    ask(CL_KERNEL_WORK_GROUP_SIZE, most);
+    std::size_t limit = 0;
+    query(CL_KERNEL_WORK_GROUP_SIZE, limit);
     std::array<std::size_t, 3> stated{};
-    ask(CL_KERNEL_COMPILE_WORK_GROUP_SIZE, stated);
+    query(CL_KERNEL_COMPILE_WORK_GROUP_SIZE, stated);
     const std::size_t own = stated[0] * stated[1] * stated[2];
-    return most < own && understates_groups() ? own : most;
+    return limit < own && understates_groups() ? own : limit;
 }
 
 bool ProgramCache::understates_groups() {
     {
-        const std::scoped_lock lock(asked_mutex_);
+        const std::scoped_lock lock(query_mutex_);
         if (understates_groups_) return *understates_groups_;
     }
     const bool found =
         environment().workarounds.get() && has_fault(device_.handle(), driver_fault("understated_work_group"));
-    const std::scoped_lock lock(asked_mutex_);
+    const std::scoped_lock lock(query_mutex_);
     understates_groups_ = found;
     return found;
 }
@@ -279,7 +279,7 @@ bool ProgramCache::build_with_own_builtins(const KernelSpec& spec, const std::st
     // be noise. The probes of `declivity doctor` need functions that no other kernel uses.
     if (spec.file.find('/') != std::string::npos || spec.file.starts_with("doctor_")) return false;
     {
-        const std::scoped_lock lock(asked_mutex_);
+        const std::scoped_lock lock(query_mutex_);
         if (!declarations_in_front_) declarations_in_front_ = has_declarations_in_front(device_);
         if (!*declarations_in_front_) return false;
     }
@@ -290,7 +290,7 @@ bool ProgramCache::build_with_own_builtins(const KernelSpec& spec, const std::st
     } catch (const cl::Error& error) {
         // Programs built with and without it may differ in the last bits, so a lack of memory must not change the
         // choice.
-        if (passes(error.err())) throw;
+        if (is_transient(error.err())) throw;
         return false;
     }
 }

@@ -80,7 +80,7 @@ class ProgramCache {
 
     const DeviceContext& device_;
     BinarySource binaries_;
-    std::mutex asked_mutex_;
+    std::mutex query_mutex_;
     std::optional<bool> declarations_in_front_, understates_groups_;
     std::mutex mutex_;
     std::condition_variable built_;

@@ -3,7 +3,8 @@
 #include <array>
 
 #include <declivity/runtime/error.hpp>
-#include <declivity/runtime/process.hpp>
+
+#include "runtime/process.hpp"
 
 namespace declivity::detail {
 

@@ -29,7 +29,7 @@ void FreeParts::take(const Part& part, std::size_t bytes, ScopePath scope) {
     slab.parts[taken.offset] = {bytes, false, std::move(scope)};
 }
 
-void FreeParts::give_back(Slab& slab, std::size_t offset) {
+void FreeParts::release(Slab& slab, std::size_t offset) {
     auto part = slab.parts.find(offset);
     part->second.free = true;
     const auto next = std::next(part);

@@ -50,7 +50,7 @@ class FreeParts {
     [[nodiscard]] const Part* find(std::size_t bytes, bool exactly) const;
     /// Takes `bytes` from the front of a part returned by find().
     void take(const Part& part, std::size_t bytes, ScopePath scope);
-    void give_back(Slab& slab, std::size_t offset);
+    void release(Slab& slab, std::size_t offset);
 
   private:
     std::set<Part> parts_;

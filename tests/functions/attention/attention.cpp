@@ -112,6 +112,15 @@ Tensor laid_by_rows(const Tensor& x) {
 
 }  // namespace
 
+TEST_CASE("attention: the mean of the values, weighted by the softmax of the scores") {
+    // Scores 0 and log 3 give weights 1/4 and 3/4: 0 / 4 + 8 * 3 / 4.
+    const Tensor q = tensor({1}, {1, 1}), k = tensor({0, std::log(3.0)}, {2, 1}), v = tensor({0, 8}, {2, 1});
+    CHECK(difference(scaled_dot_product_attention(q, k, v, {.scale = 1}), {6}, {1e-5}) == "");
+    // A bool mask excludes keys.
+    const Tensor second = tensor({0, 1}, {1, 2}, DType::boolean);
+    CHECK(difference(scaled_dot_product_attention(q, k, v, {.attn_mask = second}), {8}, {1e-5}) == "");
+}
+
 TEST_CASE("attention: without a heads axis the result has none") {
     const Tensor q = Tensor::from<float>({0, 0, 0, 0}, {2, 2}), k = Tensor::from<float>({1, 2, 3, 4}, {2, 2}),
                  v = Tensor::from<float>({10, 20}, {2, 1});

@@ -123,6 +123,14 @@ Paged make_paged(const Tensor& x, std::int64_t page, DType index) {
 
 }  // namespace
 
+TEST_CASE("cached attention: keys behind the length are not read") {
+    // Equal scores: the result is the mean of the values of the first 2 or 3 keys.
+    const Tensor q = tensor({0}, {1, 1, 1, 1}), k = tensor({1, 2, 3}, {1, 1, 3, 1}),
+                 v = tensor({10, 20, 90}, {1, 1, 3, 1});
+    CHECK(difference(cached_attention(q, k, v, int64_tensor({2}, {1})), {15}, {1e-5}) == "");
+    CHECK(difference(cached_attention(q, k, v, int64_tensor({3}, {1})), {40}, {1e-4}) == "");
+}
+
 TEST_CASE("cached attention: values of both kernel styles and the decomposition match plain C++") {
     for (const Problem& p : problems())
         for (DType dtype : floats())

@@ -25,7 +25,7 @@ std::vector<Case> cases() {
     for (Case& test_case : loss_catalogue()) add(std::move(test_case));
     for (Case& test_case : resize_catalogue()) add(std::move(test_case));
     for (Case& test_case : vision_catalogue()) add(std::move(test_case));
-    for (Case& test_case : norm_ctc_catalogue()) add(std::move(test_case));
+    for (Case& test_case : norm_embedding_catalogue()) add(std::move(test_case));
     for (Case& test_case : attention_catalogue()) add(std::move(test_case));
     for (Case& test_case : recurrent_catalogue()) add(std::move(test_case));
     for (Case& test_case : fft_catalogue()) add(std::move(test_case));

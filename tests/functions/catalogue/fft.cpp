@@ -23,7 +23,7 @@ struct Spectrum {
     Shape shape;
     std::vector<Complex> elements;
 
-    /// From pairs, whose shape ends in 2, or from real numbers.
+    /// The input has pairs, with a shape that ends in 2, or real numbers.
     static Spectrum pairs(const Values& values, Shape shape) {
         Spectrum result{.shape = {}, .elements = {}};
         for (int i = 0; i + 1 < shape.rank(); ++i) result.shape.push_back(shape[i]);

@@ -19,7 +19,7 @@ std::vector<Case> fft_catalogue();
 std::vector<Case> index_catalogue();
 std::vector<Case> linalg_catalogue();
 std::vector<Case> loss_catalogue();
-std::vector<Case> norm_ctc_catalogue();
+std::vector<Case> norm_embedding_catalogue();
 void add_pools(std::vector<Case>& all);
 void add_adaptive_pools(std::vector<Case>& all);
 void add_unpools(std::vector<Case>& all);

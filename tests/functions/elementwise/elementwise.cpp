@@ -64,6 +64,15 @@ std::vector<std::vector<double>> gradients(const ElementwiseCase& test_case, con
 
 }  // namespace
 
+TEST_CASE("elementwise gradients: a product and relu of two numbers") {
+    const Tensor x = tensor({-1, 2}, {2}).set_requires_grad(), y = tensor({3, 5}, {2}).set_requires_grad();
+    const Tensor z = x * y + relu(x);
+    CHECK(values(z) == std::vector<double>{-3, 12});
+    sum(z).backward();
+    CHECK(values(x.grad()) == std::vector<double>{3, 6});  // y + (0, 1)
+    CHECK(values(y.grad()) == std::vector<double>{-1, 2});
+}
+
 TEST_CASE("elementwise gradients: every function matches central differences") {
     if (!device().info().fp64) return test::skip("f64: the device has no double precision");
     for (const ops::Function function : all_functions()) {

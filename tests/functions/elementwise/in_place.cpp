@@ -179,6 +179,15 @@ std::vector<Values> outcomes(const std::function<Tensor(const Tensors&)>& functi
 
 }  // namespace
 
+TEST_CASE("in place with autograd: a square is multiplied by 10") {
+    const Tensor x = tensor({1, 2}, {2}).set_requires_grad();
+    Tensor y = square(x);
+    y *= 10;
+    CHECK(values(y) == Values{10, 40});
+    sum(y).backward();
+    CHECK(values(x.grad()) == Values{20, 40});  // 20 x
+}
+
 TEST_CASE("in place with autograd: values and gradients to second order match those without") {
     for (const Twin& twin : twins()) {
         INFO(twin.name);

@@ -70,7 +70,7 @@ TEST_CASE("large gradients: of elementwise functions in f32 are NaN only where t
         if (test_case == nullptr || row.inputs > 2 || !real) continue;
         const auto columns = large_and_small(row.inputs);
         const std::size_t count = columns[0].size();
-        // By the expression of the table; by the decomposition, and of second order.
+        // Gradients by the table's expression, by the decomposition, and of second order.
         for (const bool create_graph : {false, true}) {
             const auto in_f64 = gradients(*test_case, columns, DType::f64, create_graph),
                        in_f32 = gradients(*test_case, columns, DType::f32, create_graph);

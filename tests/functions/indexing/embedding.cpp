@@ -31,6 +31,14 @@ std::vector<std::int64_t> random_indices(std::int64_t count, std::int64_t size, 
 
 }  // namespace
 
+TEST_CASE("embedding: rows of a table by index; the gradients of a row that occurs twice are added") {
+    const Tensor indices = int64_tensor({2, 0, 2}, {3}), rows = tensor({1, 2, 3, 4, 5, 6}, {3, 2}).set_requires_grad();
+    const Tensor y = embedding(indices, rows);
+    CHECK(values(y) == Values{5, 6, 1, 2, 5, 6});
+    y.backward(tensor({1, 10, 1, 10, 1, 10}, {3, 2}));
+    CHECK(values(rows.grad()) == Values{1, 10, 0, 0, 2, 20});
+}
+
 TEST_CASE("embedding: values and gradients, both kernel styles, indices of both types") {
     struct Size {
         std::int64_t rows, width, count;
@@ -91,6 +99,13 @@ TEST_CASE("embedding: indices of any shape, and indices out of range") {
     CHECK_THROWS_AS(embedding(random_tensor({3}, 1), weight), TypeError);
     CHECK_THROWS_AS(embedding(Tensor::from<std::int64_t>({1}, {1}), random_tensor({3}, 1)), ShapeError);
     CHECK_THROWS_AS(embedding(Tensor(), weight), ValueError);
+}
+
+TEST_CASE("gather, scatter, scatter_add: elements read and written by index") {
+    CHECK(values(gather(tensor({1, 2, 3, 4}, {2, 2}), 1, int64_tensor({1, 0}, {2, 1}))) == Values{2, 3});
+    const Tensor indices = int64_tensor({2, 0, 2}, {3}), src = tensor({5, 6, 7}, {3});
+    CHECK(values(scatter(zeros({3}), 0, indices, src)) == Values{6, 0, 7});  // the last of two
+    CHECK(values(scatter_add(ones({3}), 0, indices, src)) == Values{7, 1, 13});
 }
 
 TEST_CASE("gather and scatter: round trip") {

@@ -156,6 +156,18 @@ std::size_t offset(const Dims& at) { return static_cast<std::size_t>((at[0] * 4 
 
 }  // namespace
 
+TEST_CASE("selection: rows by index and elements by mask, read and written") {
+    const Tensor x = tensor({1, 2, 3, 4, 5, 6}, {2, 3}), rows = int64_tensor({1, 0, 1}, {3});
+    CHECK(values(x[rows]) == Values{4, 5, 6, 1, 2, 3, 4, 5, 6});
+    CHECK(values(x[x > 4]) == Values{5, 6});
+    CHECK(values(x[{Slice(), int64_tensor({2, 0}, {2})}]) == Values{3, 1, 6, 4});
+    Tensor y = x.clone();
+    y[y > 4] = 0;
+    CHECK(values(y) == Values{1, 2, 3, 4, 0, 0});
+    y[int64_tensor({1}, {1})] = tensor({7, 8, 9}, {3});
+    CHECK(values(y) == Values{1, 2, 3, 7, 8, 9});
+}
+
 TEST_CASE("selection: elements, dense and strided") {
     const Tensor x = random_tensor(kShape, 1);
     const Values all = values(x);

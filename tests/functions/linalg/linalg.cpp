@@ -132,6 +132,19 @@ void for_each_size(const std::function<void(std::int64_t n, DType dtype)>& check
 
 }  // namespace
 
+TEST_CASE("linalg: determinant, inverse, solution and factors of 2 x 2 matrices") {
+    const Tolerance allowed{1e-5, 1e-5};
+    const Tensor a = tensor({1, 2, 3, 4}, {2, 2}), symmetric = tensor({4, 2, 2, 5}, {2, 2});
+    CHECK(difference(linalg::det(a), {-2}, allowed) == "");
+    CHECK(difference(linalg::inv(a), {-2, 1, 1.5, -0.5}, allowed) == "");
+    CHECK(difference(linalg::cholesky(symmetric), {2, 0, 1, 2}, allowed) == "");
+    // 4 * 1 + 2 * 2 = 8, 2 * 1 + 5 * 2 = 12.
+    CHECK(difference(linalg::solve(symmetric, tensor({8, 12}, {2})), {1, 2}, allowed) == "");
+    CHECK(difference(linalg::eigvalsh(tensor({2, 1, 1, 2}, {2, 2})), {1, 3}, allowed) == "");
+    CHECK(difference(linalg::svdvals(tensor({0, 2, 3, 0}, {2, 2})), {3, 2}, allowed) == "");
+    CHECK(difference(linalg::matrix_norm(a), {std::sqrt(1.0 + 4 + 9 + 16)}, allowed) == "");
+}
+
 TEST_CASE("linalg: cholesky reconstructs the matrix") {
     for_each_size([](std::int64_t n, DType dtype) {
         const Tensor a = positive(2, n, dtype, 1);

@@ -53,6 +53,18 @@ void check(const Tensor& a, const Tensor& b, const Shape& expected) {
 
 }  // namespace
 
+TEST_CASE("matmul: two matrices, a matrix and a vector; linear") {
+    using List = std::vector<double>;
+    const Tensor a = tensor({1, 2, 3, 4}, {2, 2}), v = tensor({10, 1}, {2});
+    CHECK(values(matmul(a, a)) == List{7, 10, 15, 22});
+    CHECK(values(matmul(a, v)) == List{12, 34});
+    CHECK(values(matmul(v, a)) == List{13, 24});
+    // x weight^T + bias.
+    const Tensor x = tensor({1, 2}, {1, 2}), weight = tensor({3, 4, 5, 6, 7, 8}, {3, 2}),
+                 bias = tensor({0, 0, 100}, {3});
+    CHECK(values(linear(x, weight, bias)) == List{11, 17, 123});
+}
+
 TEST_CASE("matmul: batches broadcast") {
     const auto x = [](const Shape& shape) { return random_tensor(shape, static_cast<std::uint64_t>(shape.numel())); };
     check(x({3, 4}), x({4, 5}), {3, 5});
@@ -166,4 +178,25 @@ TEST_CASE("matmul and linear: shape errors") {
     CHECK_THROWS_WITH_AS(linear(a, Tensor()), "linear: expected a tensor as weight, got an undefined one", ValueError);
     CHECK_THROWS_AS(linear(Tensor(), a), ValueError);
     CHECK_THROWS_AS(linear(a, random_tensor({5, 3}, 1), random_tensor({4}, 1)), ShapeError);
+}
+
+TEST_CASE("bilinear: x1 weight[k] x2 of two vectors") {
+    const Tensor x1 = tensor({1, 2}, {1, 2}), x2 = tensor({3, 4}, {1, 2}),
+                 weight = tensor({1, 0, 0, 1, 0, 1, 0, 0}, {2, 2, 2});
+    // 1 * 3 + 2 * 4 with the identity, and 1 * 4.
+    CHECK(values(bilinear(x1, x2, weight)) == std::vector<double>{11, 4});
+    CHECK(values(bilinear(x1, x2, weight, tensor({0, 100}, {2}))) == std::vector<double>{11, 104});
+}
+
+TEST_CASE("bilinear: vectors, empty inputs, errors") {
+    const Tensor weight = random_tensor({4, 2, 3}, 1);
+    CHECK(bilinear(zeros({2}), zeros({3}), weight).shape() == Shape{4});
+    CHECK(bilinear(zeros({0, 2}), zeros({0, 3}), weight, zeros({4})).shape() == Shape{0, 4});
+    CHECK_THROWS_WITH_AS(
+        bilinear(zeros({5, 2}), zeros({4, 3}), weight),
+        "bilinear: expected x1 of shape (..., 2) and x2 of shape (..., 3) with the same batch axes, got [5, 2] and "
+        "[4, 3]",
+        ShapeError);
+    CHECK_THROWS_AS(bilinear(zeros({5, 2}), zeros({5, 3}), weight, zeros({3})), ShapeError);
+    CHECK_THROWS_AS(bilinear(zeros({5, 2}), zeros({5, 3}), zeros({4, 2})), ShapeError);
 }

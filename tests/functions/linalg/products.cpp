@@ -24,6 +24,16 @@ using Values = std::vector<double>;
 
 }  // namespace
 
+TEST_CASE("products: einsum, outer, kron and cross of small integers") {
+    const Tensor a = tensor({1, 2, 3, 4}, {2, 2}), v = tensor({10, 1}, {2});
+    CHECK(values(einsum("ij,j->i", a, v)) == Values{12, 34});
+    CHECK(values(einsum("ij->ji", a)) == Values{1, 3, 2, 4});
+    CHECK(values(einsum("ii", a)) == Values{5});  // the trace
+    CHECK(values(outer(v, v)) == Values{100, 10, 10, 1});
+    CHECK(values(kron(tensor({1, 2}, {1, 2}), tensor({1, 10}, {2, 1}))) == Values{1, 2, 10, 20});
+    CHECK(values(cross(tensor({1, 0, 0}, {3}), tensor({0, 1, 0}, {3}))) == Values{0, 0, 1});
+}
+
 TEST_CASE("products: integers wrap modulo 2^bits") {
     for (const KernelStyle style : kernel_styles()) {
         const ops::KernelStyleScope scope(style);

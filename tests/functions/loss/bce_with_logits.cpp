@@ -18,6 +18,12 @@ double expected_result(double x, double t) { return std::max(x, 0.0) - x * t + s
 
 }  // namespace
 
+TEST_CASE("bce_with_logits: log 2 for a logit of 0, and the logit itself if it is large and wrong") {
+    const Tensor x = tensor({0, 200}, {2}), t = tensor({1, 0}, {2});
+    CHECK(difference(bce_with_logits(x, t, Reduction::none), {0.693147, 200}, {1e-5, 1e-6}) == "");
+    CHECK(difference(bce_with_logits(x, t), {100.346574}, {1e-4}) == "");
+}
+
 TEST_CASE("bce_with_logits: values") {
     for (const DType dtype : floats()) {
         const Tensor x = random_tensor({5, 7}, 1, dtype, -9, 9), t = random_tensor({5, 7}, 2, dtype, 0, 1);

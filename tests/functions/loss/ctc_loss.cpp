@@ -35,6 +35,16 @@ struct CtcSize {
 
 }  // namespace
 
+TEST_CASE("ctc_loss: a label in two steps has three alignments") {
+    // Label 1 as 1 1, blank 1 or 1 blank, each of probability 1/9: the loss is -log(3/9).
+    const Tensor log_probs = log(full({2, 1, 3}, 1.0 / 3));
+    CHECK(difference(ctc_loss(log_probs, int64_tensor({1}, {1, 1}), {2}, {1}), {1.098612}, {1e-5}) == "");
+    // Labels 1 2 have one alignment: -log(1/9), and the mean divides by the 2 labels.
+    CHECK(difference(ctc_loss(log_probs, int64_tensor({1, 2}, {1, 2}), {2}, {2}, {.reduction = Reduction::sum}),
+                     {2.197225}, {1e-5}) == "");
+    CHECK(difference(ctc_loss(log_probs, int64_tensor({1, 2}, {1, 2}), {2}, {2}), {1.098612}, {1e-5}) == "");
+}
+
 TEST_CASE("ctc_loss: kernels of both styles match the decomposition") {
     for (const KernelStyle style : kernel_styles()) {
         const ops::KernelStyleScope scope(style);

@@ -35,6 +35,21 @@ void check_reductions(const std::string& name, const std::function<Tensor(Reduct
 
 }  // namespace
 
+TEST_CASE("losses: values of two elements, unreduced, and their mean and sum") {
+    const Tensor x = tensor({1, 2}, {2}), target = tensor({1, 5}, {2});
+    CHECK(difference(l1_loss(x, target, kNone), {0, 3}, {}) == "");
+    CHECK(difference(l1_loss(x, target), {1.5}, {}) == "");
+    CHECK(difference(l1_loss(x, target, Reduction::sum), {3}, {}) == "");
+    CHECK(difference(huber_loss(x, target, kNone), {0, 2.5}, {}) == "");
+    CHECK(difference(smooth_l1_loss(x, target, kNone, 2), {0, 2}, {1e-6}) == "");
+    CHECK(difference(poisson_nll_loss(tensor({0, 1}, {2}), tensor({2, 2}, {2}), {.reduction = kNone}), {1, 0.718282},
+                     {1e-5}) == "");
+    CHECK(difference(gaussian_nll_loss(x, target, tensor({1, 4}, {2}), {.reduction = kNone}), {0, 1.818147}, {1e-5}) ==
+          "");
+    CHECK(difference(soft_margin_loss(tensor({0, 1}, {2}), tensor({1, -1}, {2}), kNone), {0.693147, 1.313262},
+                     {1e-5}) == "");
+}
+
 TEST_CASE("losses: mean and sum of the unreduced losses") {
     for (const Shape& shape : {Shape{1, 1}, Shape{37, 3}, Shape{3, 129}}) {
         const Tensor x = random_tensor(shape, 1), y = random_tensor(shape, 2), z = random_tensor(shape, 3),
@@ -166,15 +181,18 @@ TEST_CASE("losses: second derivatives where the first have a kink") {
         for (const double value : values(grad({sum(square(first))}, {x}, {.allow_unused = true})[0]))
             CHECK(std::isfinite(value));
     };
-    const Tensor zero = zeros({2, 3}, {DType::f64}), one = ones({2, 3}, {DType::f64});
-    finite("pairwise_distance", zero, [&](const Tensor& x) { return pairwise_distance(x, zero, 2, 0); });
-    finite("pairwise_distance", zero, [&](const Tensor& x) { return pairwise_distance(x, zero, 1.5, 0); });
-    finite("cosine_similarity", zero, [&](const Tensor& x) { return cosine_similarity(x, one); });
-    finite("kl_div", zero, [&](const Tensor& x) { return kl_div(one, x); });
-    finite("binary_cross_entropy", zero, [&](const Tensor& x) { return binary_cross_entropy(x, one); });
-    finite("binary_cross_entropy", zero, [&](const Tensor& x) { return binary_cross_entropy(x, x + 1.0); });
-    finite("sigmoid_focal_loss", one * 1e4, [&](const Tensor& x) { return sigmoid_focal_loss(x, one, 0.25, 0.5); });
-    finite("huber_loss", one, [&](const Tensor& x) { return huber_loss(x, zero); });
+    const Tensor zeros_tensor = zeros({2, 3}, {DType::f64}), ones_tensor = ones({2, 3}, {DType::f64});
+    finite("pairwise_distance", zeros_tensor,
+           [&](const Tensor& x) { return pairwise_distance(x, zeros_tensor, 2, 0); });
+    finite("pairwise_distance", zeros_tensor,
+           [&](const Tensor& x) { return pairwise_distance(x, zeros_tensor, 1.5, 0); });
+    finite("cosine_similarity", zeros_tensor, [&](const Tensor& x) { return cosine_similarity(x, ones_tensor); });
+    finite("kl_div", zeros_tensor, [&](const Tensor& x) { return kl_div(ones_tensor, x); });
+    finite("binary_cross_entropy", zeros_tensor, [&](const Tensor& x) { return binary_cross_entropy(x, ones_tensor); });
+    finite("binary_cross_entropy", zeros_tensor, [&](const Tensor& x) { return binary_cross_entropy(x, x + 1.0); });
+    finite("sigmoid_focal_loss", ones_tensor * 1e4,
+           [&](const Tensor& x) { return sigmoid_focal_loss(x, ones_tensor, 0.25, 0.5); });
+    finite("huber_loss", ones_tensor, [&](const Tensor& x) { return huber_loss(x, zeros_tensor); });
     finite("generalized_box_iou_loss", zeros({1, 4}, {DType::f64}),
            [&](const Tensor& x) { return generalized_box_iou_loss(x, x * 0.5); });
 }

@@ -1,8 +1,10 @@
-// Losses of labels: labels that are ignored or out of range, class weights, images of labels.
+// Losses of labels: labels that are ignored or out of range, class weights, images of labels; losses of single rows,
+// and weights of elements.
 #include <cmath>
 #include <vector>
 
 #include <declivity/functions/functions.hpp>
+#include <declivity/runtime/error.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <doctest/doctest.h>
 #include <tests/functions/loss/loss_helpers.hpp>
@@ -10,6 +12,17 @@
 
 using namespace declivity;
 using namespace declivity::test;
+
+TEST_CASE("losses: cross_entropy and nll_loss of two rows and their labels") {
+    // The softmax of the rows is 1/4, 3/4 and 1/2, 1/2.
+    const Tensor logits = tensor({0, std::log(3.0), 0, 0}, {2, 2}), labels = int64_tensor({1, 0}, {2});
+    CHECK(difference(cross_entropy(logits, labels, {.reduction = kNone}), {0.287682, 0.693147}, {1e-5}) == "");
+    CHECK(difference(cross_entropy(logits, labels), {0.490415}, {1e-5}) == "");
+    CHECK(difference(cross_entropy(logits, labels, {.ignore_index = 0}), {0.287682}, {1e-5}) == "");
+    const Tensor log_probs = tensor({-0.125, -2, -1, -0.5}, {2, 2});
+    CHECK(difference(nll_loss(log_probs, labels, {.reduction = kNone}), {2, 1}, {}) == "");
+    CHECK(difference(nll_loss(log_probs, labels, {.reduction = kNone}, tensor({10, 1}, {2})), {2, 10}, {}) == "");
+}
 
 TEST_CASE("losses: labels that are ignored or out of range") {
     const Tensor x = log_softmax(random_tensor({4, 3}, 1), 1), weight = Tensor::from<float>({0.5, 2, 3}, {3});
@@ -81,4 +94,42 @@ TEST_CASE("losses: classes of images") {
     CHECK(difference(nll_loss(log_softmax(x, 1), labels), values(cross_entropy(x, labels)), {1e-5}) == "");
     CHECK(nll_loss(x, labels, {.reduction = kNone}).shape() == Shape{2, 5, 7});
     CHECK(cross_entropy(zeros({0, 3, 5}), zeros({0, 5}, {DType::i64}), {.reduction = kNone}).shape() == Shape{0, 5});
+}
+
+TEST_CASE("losses of one row of classes; weights as numbers") {
+    const Tensor x = random_tensor({1, 5}, 1), row = select(x, 0, 0), label = int64_tensor({2}, {1}),
+                 row_label = int64_tensor({2}, {}), weight = random_tensor({5}, 2, DType::f32, 0.5, 2),
+                 share = random_tensor({1, 5}, 3, DType::f32, 0, 1);
+    for (const Reduction r : {Reduction::mean, Reduction::sum, Reduction::none}) {
+        const auto same = [](const Tensor& got, const Tensor& expected) {
+            CHECK(got.shape() == Shape{});
+            CHECK(difference(got, values(expected), {1e-6, 1e-6}) == "");
+        };
+        same(nll_loss(row, row_label, {.reduction = r}, weight), nll_loss(x, label, {.reduction = r}, weight));
+        same(cross_entropy(row, row_label, {.reduction = r, .label_smoothing = 0.1}, weight),
+             cross_entropy(x, label, {.reduction = r, .label_smoothing = 0.1}, weight));
+        same(cross_entropy(row, select(share, 0, 0), {.reduction = r}), cross_entropy(x, share, {.reduction = r}));
+        same(multi_margin_loss(row, row_label, {.p = 2, .reduction = r}, weight),
+             multi_margin_loss(x, label, {.p = 2, .reduction = r}, weight));
+        const Tensor labels = int64_tensor({3, 1, -1, 0, 0}, {1, 5});
+        same(multilabel_margin_loss(row, select(labels, 0, 0), r), multilabel_margin_loss(x, labels, r));
+    }
+    const Tensor target = random_tensor({1, 5}, 4), weight_input = random_tensor({1, 5}, 5, DType::f32, 0.5, 2);
+    for (const DType dtype : {DType::f32, DType::f16}) {
+        const Values a = values(x.to(dtype)), b = values(target.to(dtype)), w = values(weight_input.to(dtype));
+        double squares = 0;
+        for (std::size_t i = 0; i < 5; ++i) squares += (a[i] - b[i]) * (a[i] - b[i]) * w[i];
+        CHECK(difference(mse_loss(x.to(dtype), target.to(dtype), Reduction::sum, weight_input.to(dtype)), {squares},
+                         {1e-3, 1e-3}) == "");
+    }
+    CHECK_THROWS_AS(mse_loss(x, target, Reduction::mean, ones({5})), ShapeError);
+    CHECK_THROWS_AS(l1_loss(x, target, Reduction::mean, ones({5})), ShapeError);
+    CHECK_THROWS_AS(huber_loss(x, target, Reduction::mean, 1, ones({5})), ShapeError);
+    CHECK_THROWS_AS(nll_loss(row, label), ShapeError);
+    CHECK_THROWS_AS(cross_entropy(row, label), ShapeError);
+    CHECK_THROWS_AS(multilabel_margin_loss(row, row_label), ShapeError);
+    CHECK_THROWS_AS(triplet_margin_with_distance_loss(x, target, target, {.margin = 0}), ValueError);
+    CHECK_THROWS_AS(triplet_margin_with_distance_loss(x, target, row), ShapeError);
+    CHECK(difference(triplet_margin_with_distance_loss(x, target, weight_input),
+                     values(triplet_margin_loss(x, target, weight_input)), {1e-6, 1e-6}) == "");
 }

@@ -28,7 +28,7 @@ TEST_CASE("losses: margins") {
 
     const Tensor a = tensor({1, -3, 0.5}, {3}), neither = tensor({1, -1, 0}, {3});
     CHECK(difference(hinge_embedding_loss(a, neither, 1, kNone), {1, 4, 1}, {1e-6}) == "");
-    // Like PyTorch's clamp_min, a loss of exactly 0 has no gradient.
+    // PyTorch's clamp_min: a loss of exactly 0 has no gradient.
     CHECK(gradient_of(ones({2}), [](const Tensor& in) {
               return margin_ranking_loss(in, ones({2}), tensor({1, -1}, {2}), 0, kNone);
           }) == Values{0, 0});

@@ -10,6 +10,16 @@
 using namespace declivity;
 using namespace declivity::test;
 
+TEST_CASE("mse_loss: squared differences of two elements, and the gradient of their mean") {
+    const Tensor x = tensor({1, 2}, {2}).set_requires_grad(), target = tensor({1, 5}, {2});
+    CHECK(values(mse_loss(x, target, Reduction::none)) == std::vector<double>{0, 9});
+    CHECK(values(mse_loss(x, target, Reduction::sum)) == std::vector<double>{9});
+    const Tensor loss = mse_loss(x, target);
+    CHECK(values(loss) == std::vector<double>{4.5});
+    loss.backward();
+    CHECK(values(x.grad()) == std::vector<double>{0, -3});  // 2 (x - target) / 2
+}
+
 TEST_CASE("mse_loss: values") {
     for (const DType dtype : floats()) {
         const Tensor x = random_tensor({5, 7}, 1, dtype), t = random_tensor({5, 7}, 2, dtype);

@@ -38,6 +38,16 @@ Tensor call(bool rms, const Tensor& x, const Tensor& weight, const Tensor& bias)
 
 }  // namespace
 
+TEST_CASE("layer_norm, rms_norm: rows of two elements") {
+    // Mean 2 and variance 1, mean 5 and variance 0; eps is 1e-5.
+    const Tensor x = tensor({1, 3, 5, 5}, {2, 2});
+    CHECK(difference(layer_norm(x, {2}), {-1, 1, 0, 0}, {1e-5}) == "");
+    const Tensor weight = tensor({10, 100}, {2}), bias = tensor({1, 2}, {2});
+    CHECK(difference(layer_norm(x, {2}, weight, bias), {-9, 102, 1, 2}, {1e-3}) == "");
+    // The mean of the squares of both rows is 25.
+    CHECK(difference(rms_norm(tensor({1, 7, 5, 5}, {2, 2}), {2}), {0.2, 1.4, 1, 1}, {1e-5}) == "");
+}
+
 TEST_CASE("layer_norm, rms_norm: values and gradients match the definition and the decomposition") {
     for (const KernelStyle style : kernel_styles())
         for (const DType dtype : floats())

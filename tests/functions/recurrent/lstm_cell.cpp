@@ -39,6 +39,15 @@ Tensors inputs(std::int64_t rows, std::int64_t width, std::int64_t units, DType 
 
 }  // namespace
 
+TEST_CASE("lstm_cell: one step of one unit") {
+    // All gates are sigmoid(0) = 0.5, and the new value is tanh(1): cell = 0.5 * 1 + 0.5 * 0.761594.
+    const Tensor x = tensor({1}, {1, 1}), hidden = tensor({0}, {1, 1}), cell = tensor({1}, {1, 1}),
+                 weight_ih = tensor({0, 0, 1, 0}, {4, 1}), weight_hh = zeros({4, 1});
+    const LstmState next = lstm_cell(x, {hidden, cell}, weight_ih, weight_hh);
+    CHECK(difference(next.cell, {0.880797}, {1e-5}) == "");
+    CHECK(difference(next.hidden, {0.353409}, {1e-5}) == "");  // 0.5 tanh(cell)
+}
+
 TEST_CASE("lstm_cell: a sequence matches its decomposition, values and gradients") {
     struct Size {
         std::int64_t rows, width, units;

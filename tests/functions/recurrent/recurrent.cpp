@@ -142,6 +142,22 @@ std::vector<Doubles> expected_result(Network network, const NetworkSize& size, c
 
 }  // namespace
 
+TEST_CASE("recurrent layers: three steps of rnn with relu, backwards and with a length; two of gru") {
+    // hidden' = relu(x + 10 hidden).
+    const Tensor x = tensor({1, 2, 3}, {3, 1, 1}), w = tensor({1}, {1, 1}), u = tensor({10}, {1, 1});
+    const auto run = [&](const SequenceParameters& options) {
+        return rnn(x, {}, w, u, {}, {}, RnnNonlinearity::relu, options);
+    };
+    CHECK(values(run({}).y) == Doubles{1, 12, 123});
+    CHECK(values(run({.reverse = true}).y) == Doubles{321, 32, 3});
+    const RecurrentSequence shorter = run({.lengths = int64_tensor({2}, {1})});
+    CHECK(values(shorter.y) == Doubles{1, 12, 0});
+    CHECK(values(shorter.hidden) == Doubles{12});
+    // Both gates are 0.5: 0.5 tanh(1), and half of that.
+    const RecurrentSequence gated = gru(tensor({1, 0}, {2, 1, 1}), {}, tensor({0, 0, 1}, {3, 1}), zeros({3, 1}));
+    CHECK(difference(gated.y, {0.380797, 0.190399}, {1e-5}) == "");
+}
+
 TEST_CASE("recurrent layers: values match plain C++ in double") {
     const NetworkSize size{5, 4, 3, 6};
     for (const Network network : kAll)

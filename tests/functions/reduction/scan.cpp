@@ -50,6 +50,16 @@ bool same(const Values& got, const Values& expected) {
 
 }  // namespace
 
+TEST_CASE("scan: sums, products and maxima up to each element") {
+    CHECK(values(cumsum(tensor({1, 2, 3, 4, 5, 6}, {2, 3}), 1)) == Values{1, 3, 6, 4, 9, 15});
+    CHECK(values(cumsum(tensor({1, 2, 3, 4, 5, 6}, {2, 3}), 0)) == Values{1, 2, 3, 5, 7, 9});
+    CHECK(values(cumprod(tensor({1, 2, 3, 4}, {4}), 0)) == Values{1, 2, 6, 24});
+    const CumulativeExtreme maxima = cummax(tensor({1, 3, 2, 3}, {4}), 0);
+    CHECK(values(maxima.values) == Values{1, 3, 3, 3});
+    CHECK(values(maxima.indices) == Values{0, 1, 1, 3});  // the last of equal ones
+    CHECK(difference(logcumsumexp(tensor({1000, 1000}, {2}), 0), {1000, 1000.693147}, {1e-3}) == "");
+}
+
 TEST_CASE("scan: sums, products and logcumsumexp along the middle of three axes") {
     std::uint64_t seed = 0;
     for (const KernelStyle style : kernel_styles()) {

@@ -96,3 +96,12 @@ TEST_CASE("take_along_dim, argwhere, diagflat: without axes") {
     CHECK(argwhere(full({}, 0)).shape() == Shape{0, 0});
     CHECK(values(diagflat(full({}, 5), -1)) == Values{0, 0, 5, 0});
 }
+
+TEST_CASE("channel_shuffle: order of the channels, empty inputs, errors") {
+    const Tensor indices = int64_tensor({0, 1, 2, 3, 4, 5}, {1, 6});
+    CHECK(values(channel_shuffle(indices, 2)) == Values{0, 3, 1, 4, 2, 5});
+    CHECK(channel_shuffle(zeros({0, 6, 2}), 3).shape() == Shape{0, 6, 2});
+    CHECK_THROWS_WITH_AS(channel_shuffle(indices, 4),
+                         "channel_shuffle: expected groups that divide the 6 channels of x, got 4", ValueError);
+    CHECK_THROWS_AS(channel_shuffle(zeros({6}), 2), ShapeError);
+}

@@ -52,6 +52,17 @@ double hz_of_slaney(double mel) { return mel < 15 ? mel * 200 / 3 : 1000 * std::
 
 }  // namespace
 
+TEST_CASE("audio: windows of four samples, and the transforms of two frames") {
+    CHECK(difference(hann_window(4), {0, 0.5, 1, 0.5}, {1e-6}) == "");
+    CHECK(difference(hann_window(5, false), {0, 0.5, 1, 0.5, 0}, {1e-6}) == "");
+    CHECK(difference(hamming_window(4), {0.08, 0.54, 1, 0.54}, {1e-6}) == "");
+    CHECK(difference(bartlett_window(4), {0, 0.5, 1, 0.5}, {1e-6}) == "");
+    // Frames 1 2 3 4 and 3 4 5 6; frequencies 0, 1 and 2 of both.
+    const Tensor x = tensor({1, 2, 3, 4, 5, 6}, {6});
+    CHECK(difference(stft(x, 4, {.hop_length = 2, .center = false}), {10, 0, 18, 0, -2, 2, -2, 2, -2, 0, -2, 0},
+                     {1e-5}) == "");
+}
+
 TEST_CASE("audio: windows of zero, one and many samples") {
     const auto all = [](std::int64_t n, bool periodic, DType dtype) {
         const TensorOptions options{dtype};

@@ -117,6 +117,15 @@ std::string message(const std::function<void()>& call) {
 
 }  // namespace
 
+TEST_CASE("fft: the numbers 1, 2, 3, 4, complex and real, and back") {
+    const std::vector<double> samples{1, 0, 2, 0, 3, 0, 4, 0}, spectrum{10, 0, -2, 2, -2, 0, -2, -2};
+    CHECK(difference(fft::fft(tensor(samples, {4, 2})), spectrum, {1e-5}) == "");
+    CHECK(difference(fft::ifft(tensor(spectrum, {4, 2})), samples, {1e-5}) == "");
+    const Tensor real_spectrum = fft::rfft(tensor({1, 2, 3, 4}, {4}));
+    CHECK(difference(real_spectrum, {10, 0, -2, 2, -2, 0}, {1e-5}) == "");
+    CHECK(difference(fft::irfft(real_spectrum), {1, 2, 3, 4}, {1e-5}) == "");
+}
+
 TEST_CASE("fft: rows of many lengths, forward and inverse") {
     std::uint64_t seed = 0;
     for (const KernelStyle style : kernel_styles()) {

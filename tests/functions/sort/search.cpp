@@ -41,6 +41,13 @@ Values search_reference(const Values& rows, std::int64_t n, const Values& querie
 
 }  // namespace
 
+TEST_CASE("searchsorted: positions at which values keep a row sorted") {
+    const Tensor row = tensor({1, 3, 5}, {3}), x = tensor({0, 3, 9}, {3});
+    CHECK(values(searchsorted(row, x)) == Values{0, 1, 3});
+    CHECK(values(searchsorted(row, x, true)) == Values{0, 2, 3});  // behind equal elements
+    CHECK(values(bucketize(tensor({0.5, 1, 7}, {1, 3}), tensor({1, 2}, {2}))) == Values{0, 0, 2});
+}
+
 TEST_CASE("searchsorted: all types, separate rows and one shared row") {
     std::mt19937_64 engine(3);
     constexpr double inf = std::numeric_limits<double>::infinity();

@@ -118,6 +118,17 @@ void check(DType dtype, std::int64_t rows, std::int64_t n, std::int64_t k, bool 
 
 }  // namespace
 
+TEST_CASE("sort: a row in order and the indices of its elements; equal ones keep their order, NaN is last") {
+    const Tensor x = tensor({3, 1, NAN, 1}, {4});
+    const Sorted ascending = sort(x);
+    CHECK(difference(ascending.values, {1, 1, 3, NAN}, {}) == "");
+    CHECK(values(ascending.indices) == Values{1, 3, 0, 2});
+    const Sorted descending = sort(x, 0, true);
+    CHECK(difference(descending.values, {NAN, 3, 1, 1}, {}) == "");
+    CHECK(values(descending.indices) == Values{2, 0, 1, 3});
+    CHECK(values(argsort(tensor({3, 1, 2, 4, 6, 5}, {2, 3}))) == Values{1, 2, 0, 0, 2, 1});
+}
+
 TEST_CASE("sort: all types, in both orders, in both kernel styles") {
     std::uint64_t seed = 0;
     for (const KernelStyle style : kernel_styles()) {

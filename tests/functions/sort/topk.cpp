@@ -60,6 +60,16 @@ void check(const Tensor& x, std::int64_t k, bool largest) {
 
 }  // namespace
 
+TEST_CASE("topk: the k largest elements of a row and their indices") {
+    const Tensor x = tensor({4, 1, 9, 4}, {4});
+    const TopK three = topk(x, 3);
+    CHECK(values(three.values) == Values{9, 4, 4});
+    CHECK(values(three.indices) == Values{2, 0, 3});
+    const TopK smallest = topk(x, 2, -1, false);
+    CHECK(values(smallest.values) == Values{1, 4});
+    CHECK(values(smallest.indices) == Values{1, 0});
+}
+
 TEST_CASE("topk: sizes, ties, both directions, both kernel styles") {
     struct Size {
         std::int64_t rows, n, k;

@@ -63,6 +63,17 @@ bool begins(const std::string& text, const std::string& prefix) { return text.st
 
 }  // namespace
 
+TEST_CASE("interpolate, grid_sample: two pixels become four, and an image is read between its pixels") {
+    const Tensor x = tensor({1, 2}, {1, 1, 2});
+    CHECK(values(interpolate(x, {.scale_factor = 2})) == Values{1, 1, 2, 2});
+    CHECK(difference(interpolate(x, {.size = 4, .mode = "linear"}), {1, 1.25, 1.75, 2}, {1e-6}) == "");
+    CHECK(difference(interpolate(x, {.size = 3, .mode = "linear", .align_corners = true}), {1, 1.5, 2}, {1e-6}) == "");
+    // The centre, a pixel's centre, and a corner, of which three quarters are outside.
+    const Tensor image = tensor({1, 2, 3, 4}, {1, 1, 2, 2}), grid = tensor({0, 0, -0.5, -0.5, 1, 1}, {1, 1, 3, 2});
+    CHECK(difference(grid_sample(image, grid), {2.5, 1, 1}, {1e-6}) == "");
+    CHECK(difference(grid_sample(image, grid, {.align_corners = true}), {2.5, 1.75, 4}, {1e-6}) == "");
+}
+
 TEST_CASE("interpolate: values of all modes and sizes, in both kernel styles") {
     std::vector<std::pair<Shape, InterpolateOptions>> cases;
     for (const Shape& x : {Shape{2, 3, 7, 5}, Shape{1, 2, 1, 40}, Shape{1, 1, 37, 1}})

@@ -34,6 +34,16 @@ Tensor some_boxes(std::int64_t count, double h, double w, DType dtype) {
 
 }  // namespace
 
+TEST_CASE("nms, box_area, roi_align: three boxes, of which two overlap, and the mean of four pixels") {
+    const Tensor boxes = tensor({0, 0, 2, 2, 0, 0, 2, 1.75, 5, 5, 6, 6}, {3, 4}), scores = tensor({0.5, 0.9, 0.7}, {3});
+    CHECK(difference(box_area(boxes), {4, 3.5, 1}, {1e-6}) == "");
+    // Box 1 has the highest score; box 0 overlaps it by 3.5 / 4.
+    CHECK(values(nms(boxes, scores, 0.5)) == Values{1, 2});
+    CHECK(values(nms(boxes, scores, 0.9)) == Values{1, 2, 0});
+    const Tensor image = tensor({1, 2, 3, 4}, {1, 1, 2, 2}), region = tensor({0, 0, 0, 2, 2}, {1, 5});
+    CHECK(difference(roi_align(image, region, 1, {.aligned = true}), {2.5}, {1e-6}) == "");
+}
+
 TEST_CASE("roi_align and roi_pool: boxes within, around and outside of images, in both kernel styles") {
     const std::int64_t h = 9, w = 7;
     for (const DType dtype : floats()) {

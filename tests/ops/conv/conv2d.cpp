@@ -17,6 +17,22 @@
 using namespace declivity;
 using namespace declivity::test;
 
+TEST_CASE("conv2d: an image of 3 x 3 and a filter of 2 x 2, with the gradients of all operands") {
+    const Tensor x = tensor({1, 2, 3, 4, 5, 6, 7, 8, 9}, {1, 1, 3, 3}), weight = tensor({1, 0, 0, 1}, {1, 1, 2, 2}),
+                 bias = tensor({10}, {1}), gradient = tensor({1, 1, 1, 1}, {1, 1, 2, 2});
+    const Tensor out = unwritten({1, 1, 2, 2}, DType::f32), for_x = unwritten({1, 1, 3, 3}, DType::f32),
+                 for_weight = unwritten({1, 1, 2, 2}, DType::f32), for_bias = unwritten({1}, DType::f32);
+    // The upper left plus the lower right element of each window: 1 + 5, 2 + 6, 4 + 8, 5 + 9, plus the bias.
+    ops::conv2d_forward(x.view(), weight.view(), bias.view(), out.view(), {});
+    CHECK(values(out) == std::vector<double>{16, 18, 22, 24});
+    ops::conv2d_backward_input(gradient.view(), weight.view(), for_x.view(), {});
+    CHECK(values(for_x) == std::vector<double>{1, 1, 0, 1, 2, 1, 0, 1, 1});
+    // Sums of the four windows that each filter element sees: 1 + 2 + 4 + 5, and so on.
+    ops::conv2d_backward_weights(x.view(), gradient.view(), for_weight.view(), {}, for_bias.view());
+    CHECK(values(for_weight) == std::vector<double>{12, 16, 24, 28});
+    CHECK(values(for_bias) == std::vector<double>{4});
+}
+
 TEST_CASE("conv2d: the public functions compute each case and the bias gradient") {
     if (small_cases()) return;  // the same kernels as above
     for_each_case([](const Filled& filled) {

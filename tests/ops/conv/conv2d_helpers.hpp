@@ -56,11 +56,10 @@ void for_each_case(Visit visit) {
         }
 }
 
-/// Describes what is wrong with a result of `strategy`. Winograd transforms lose precision by cancellation: the error
-/// is relative to the norm.
+/// Describes what is wrong with a result of `strategy`, whose error may be relative to the norm of the result.
 inline std::string wrong_by(const ops::Conv2dStrategy& strategy, DType dtype, const Tensor& result,
                             const std::vector<double>& expected, const Tolerance& allowed) {
-    if (!strategy.name().starts_with("winograd")) return difference(result, expected, allowed);
+    if (!strategy.error_is_relative_to_norm()) return difference(result, expected, allowed);
     double error = 0, norm = 0;
     const std::vector<double> got = values(result);
     for (std::size_t i = 0; i < got.size(); ++i) {

@@ -28,9 +28,9 @@ Tensor unwritten(const Shape& shape, DType dtype) {
     return Tensor(ops::View::make(default_device(), dtype, shape)).fill_(std::numeric_limits<double>::quiet_NaN());
 }
 
-/// Error of an f32 sum plus half an ulp of the result type. Winograd transforms lose precision of the largest results.
+/// Error of an f32 sum plus half an ulp of the result type. Some strategies lose precision of the largest results.
 Tolerance once_rounded(DType dtype, Tolerance sum_error, const Conv2dStrategy& strategy, const Values& expected) {
-    if (strategy.name().starts_with("winograd"))
+    if (strategy.error_is_relative_to_norm())
         for (const double value : expected) sum_error.absolute = std::max(sum_error.absolute, 1e-5 * std::abs(value));
     // The smallest positive f16 is 2^-24.
     return {.absolute = sum_error.absolute * 1.01 + (dtype == DType::f16 ? 0x1p-25 : 0),

@@ -152,7 +152,7 @@ TEST_CASE("operation: unreferenced outputs are not computed") {
         CHECK(log.calls == 1);
         CHECK(log.required == std::vector<bool>{false, false});
     }
-    // But in-place writes happen, even without a referenced output.
+    // In-place writes happen even without a referenced output.
     (void)mixed(x, sums, {2, &log});
     CHECK(log.calls == 1);
     std::vector<double> expected = before;
@@ -271,11 +271,11 @@ TEST_CASE("operation: a failed epilogue leaves its output intact") {
     CHECK_THROWS_WITH_AS(run_twice(),
                          "operation: expected memory that \"twice\" writes to be absent from its reads, got it in both",
                          ValueError);
-    const auto company = [&] {
+    const auto two_outputs_batched = [&] {
         return ops::deferred_batched("several", [](std::span<const OperationViews>) {},
                                      {.reads = {x.view()}, .outputs = {{DType::f32, {2}}, {DType::f32, {2}}}});
     };
-    CHECK_THROWS_WITH_AS(company(),
+    CHECK_THROWS_WITH_AS(two_outputs_batched(),
                          "deferred_batched: expected one output of \"several\" and no writes in place, "
                          "got 2 and 0",
                          ValueError);
@@ -351,7 +351,7 @@ TEST_CASE("evaluate_into: pending values are computed in the destination") {
         CHECK(launches([&] { rows(dense, 4, 7).copy_(relu(matmul(x, w))); }) <= separate_launches + 1);
         const int plain = launches([&] { rows(dense, 4, 7).copy_(matmul(x, w)); });
         CHECK(plain == separate_launches);
-        // And no copy after them.
+        // No copy follows them.
         auto fused_step = capture([&] { (void)rows(dense, 4, 7).copy_(relu(matmul(x, w))); }),
              separate_step = capture([&] {
                  const Tensor result = relu(matmul(x, w));

@@ -98,7 +98,7 @@ TEST_CASE("pending views: base and view see each other's writes, and earlier res
         remaining_view = transpose(temporary);
     }
     CHECK(values(transpose(remaining_view)) == expected);
-    // With a destination: the view keeps the base alive.
+    // With a destination, the view keeps the base alive.
     Tensor target = zeros({12});
     target.copy_(reshape(tanh(b), {12}));
     CHECK(values(target) == expected);

@@ -26,8 +26,8 @@ struct Case {
     Dims axes;
 };
 
-/// Including several rows per work-item, several splits of a row, columns that do not merge into one row, and rows too
-/// short to fuse.
+/// The cases include several rows per work-item, several splits of a row, columns that do not merge into one row, and
+/// rows too short to fuse.
 std::vector<Case> cases() {
     std::vector<Case> all{{{1000}, {1000}, {}},
                           {{1000}, {}, {}},

@@ -166,7 +166,7 @@ TEST_CASE("row fusion: rows of several axes, and masks broadcast over some of th
                                                [](const Values& row) { return norm_of(row, false); }),
                                       [](double v, std::size_t) { return v > 0 ? v : 0; }),
                          allowed) == "");
-        // Not the last axis: the pending input is evaluated first.
+        // The axis is not the last: the pending input is evaluated first.
         const Tensor permuted = transpose(softmax(transpose(x * 0.5, 1, 3), 1), 1, 3);
         CHECK(difference(softmax(x * 0.5, 3), values(permuted), allowed) == "");
         // Strided operands.

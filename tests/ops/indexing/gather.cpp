@@ -49,6 +49,18 @@ double missing_in(DType dtype, double missing) { return is_floating(dtype) ? mis
 
 }  // namespace
 
+TEST_CASE("gather: elements of each column, and rows, by index") {
+    const Tensor x = tensor({10, 11, 20, 21, 30, 31}, {3, 2});
+    const ops::View out = ops::View::make(x.device(), DType::f32, {2, 2});
+    // Rows 2 and 0 of the first column, rows 1 and 2 of the second.
+    const Tensor at = int64_tensor({2, 1, 0, 2}, {1, 2, 2});
+    ops::gather("gather", reshape(x, {1, 3, 2}).view(), at.view(), ops::reshaped(out, {1, 2, 2}));
+    CHECK(values(Tensor(out)) == std::vector<double>{30, 21, 10, 31});
+    // Row 3 does not exist.
+    ops::gather_rows("gather_rows", x.view(), int64_tensor({2, 3}, {2}).view(), out, -1);
+    CHECK(values(Tensor(out)) == std::vector<double>{30, 31, -1, -1});
+}
+
 TEST_CASE("gather: elements along the middle axis") {
     std::vector<Shape> shapes{{1, 5, 1}, {3, 7, 1}, {4, 3, 5}, {1, 6, 17}, {2, 1, 1}};
     if (!small_cases()) shapes.insert(shapes.end(), {{301, 97, 1}, {1, 50021, 1}, {13, 40, 301}});

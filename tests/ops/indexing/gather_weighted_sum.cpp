@@ -17,6 +17,15 @@
 using namespace declivity;
 using namespace declivity::test;
 
+TEST_CASE("gather_weighted_sum: half of row 2 plus three times row 0") {
+    const Tensor rows = tensor({1, 2, 10, 20, 100, 200}, {3, 2}), indices = int64_tensor({2, 0}, {1, 2}),
+                 weights = tensor({0.5, 3}, {1, 2}), gradient = tensor({1, 1}, {1, 2});
+    CHECK(values(Tensor(ops::gather_weighted_sum(rows.view(), indices.view(), weights.view()))) ==
+          std::vector<double>{53, 106});
+    CHECK(values(Tensor(ops::gather_weighted_sum_backward_weights(rows.view(), indices.view(), gradient.view()))) ==
+          std::vector<double>{300, 3});
+}
+
 TEST_CASE("gather_weighted_sum: rows in both kernel styles, and the gradient of the weights") {
     constexpr std::int64_t table_rows = 13;
     for (const DType dtype : floats())

@@ -77,6 +77,18 @@ Tensor result_of(ops::Fold fold, const Tensor& x, const Tensor& indices, const R
 
 }  // namespace
 
+TEST_CASE("scatter: three rows with the indices 2, 0, 2") {
+    const Tensor x = tensor({1, 2, 3, 4, 5, 6}, {3, 2}), indices = int64_tensor({2, 0, 2}, {3});
+    const ops::View out = ops::View::make(x.device(), DType::f32, {3, 2});
+    ops::sum_rows("sum_rows", x.view(), indices.view(), out);
+    CHECK(values(Tensor(out)) == std::vector<double>{3, 4, 0, 0, 6, 8});
+    ops::fold_rows("fold_rows", ops::Fold::product, x.view(), indices.view(), out);
+    CHECK(values(Tensor(out)) == std::vector<double>{3, 4, 0, 0, 5, 12});
+    const ops::View last = ops::View::make(x.device(), DType::i64, {3});
+    ops::last_rows("last_rows", indices.view(), last);
+    CHECK(values(Tensor(last)) == std::vector<double>{1, -1, 2});
+}
+
 TEST_CASE("scatter: sums of rows by index, and the last row of each index") {
     for (const Rows& test_case : cases()) {
         CAPTURE(test_case.name);

@@ -1,6 +1,8 @@
 #include <reference/cross_entropy_cases.hpp>
 #include <tests/support/values.hpp>
 
+#include <cmath>
+
 #include <declivity/ops/cross_entropy.hpp>
 #include <declivity/runtime/error.hpp>
 #include <declivity/tensor/creation.hpp>
@@ -14,6 +16,15 @@ using namespace declivity;
 using namespace declivity::test;
 
 namespace {}
+
+TEST_CASE("cross_entropy: two rows whose softmax is 1/4, 3/4, and the gradients") {
+    const Tensor x = tensor({0, std::log(3.0), 0, std::log(3.0)}, {2, 2}).set_requires_grad();
+    const Tensor labels = Tensor::from<std::int64_t>({1, 0}, {2});
+    const Tensor losses = cross_entropy(x, labels, {.reduction = Reduction::none});
+    CHECK(difference(losses, {0.287682, 1.386294}, {1e-5}) == "");  // -log(3/4), -log(1/4)
+    losses.backward(ones_like(losses));
+    CHECK(difference(x.grad(), {0.25, -0.25, -0.75, 0.75}, {1e-5}) == "");  // softmax, less 1 at the label
+}
 
 TEST_CASE("cross_entropy: results and gradients match the reference") {
     for (const CrossEntropyCase& cross_entropy_case : cross_entropy_cases()) {

@@ -44,6 +44,14 @@ void check_all(const char* strategy, DType dtype) {
 
 }  // namespace
 
+TEST_CASE("matmul: a batch of two products of 2 x 2 matrices") {
+    const Tensor a = tensor({1, 2, 3, 4, 1, 0, 0, 2}, {2, 2, 2}), b = tensor({1, 2, 3, 4, 5, 6, 7, 8}, {2, 2, 2});
+    const Guarded result({2, 2, 2}, DType::f32);
+    ops::matmul(a.view(), b.view(), result.out);
+    CHECK(values(Tensor(result.out)) == std::vector<double>{7, 10, 15, 22, 5, 6, 14, 16});
+    CHECK(result.intact());
+}
+
 // Two cases for each row of matmul_strategies.def.
 #define MATMUL_STRATEGY(name)                                             \
     TEST_CASE("matmul: " #name ", f32") { check_all(#name, DType::f32); } \

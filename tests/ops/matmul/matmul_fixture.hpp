@@ -56,10 +56,10 @@ inline void check(const MatmulCase& test_case, DType dtype) {
 /// A scope of style simt for strategies that are made for it alone; otherwise none, which is the style of the device.
 inline std::optional<ops::KernelStyleScope> kernel_style_for(const ops::MatmulStrategy& strategy) {
     const auto is_applicable = [&](KernelStyle style) {
-        ops::MatmulProblem one{.style = style, .a_strides = {1, 1, 1}, .b_strides = {1, 1, 1}};
-        ops::MatmulProblem sum_of_two = one;
+        ops::MatmulProblem problem{.style = style, .a_strides = {1, 1, 1}, .b_strides = {1, 1, 1}};
+        ops::MatmulProblem sum_of_two = problem;
         sum_of_two.k = 2;
-        return strategy.is_applicable(one, device()) || strategy.is_applicable(sum_of_two, device());
+        return strategy.is_applicable(problem, device()) || strategy.is_applicable(sum_of_two, device());
     };
     if (is_applicable(ops::kernel_style_of(device())) || !is_applicable(KernelStyle::simt)) return std::nullopt;
     return std::optional<ops::KernelStyleScope>(std::in_place, KernelStyle::simt);

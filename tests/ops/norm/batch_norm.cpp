@@ -26,6 +26,16 @@ std::vector<double> moving_average(const std::vector<double>& before, const std:
 
 }  // namespace
 
+TEST_CASE("batch_norm: a channel of two samples, by running and by batch statistics") {
+    const Tensor x = tensor({1, 3}, {2, 1}), weight = tensor({10}, {1}), bias = tensor({5}, {1});
+    const Tensor mean = tensor({0}, {1}), variance = tensor({1}, {1});
+    CHECK(difference(batch_norm(x, weight, bias, mean, variance, {.training = false}), {15, 35}, {1e-3}) == "");
+    // The batch has mean 2 and variance 1, or 2 with Bessel's correction.
+    CHECK(difference(batch_norm(x, weight, bias, mean, variance), {-5, 15}, {1e-3}) == "");
+    CHECK(difference(mean, {0.2}, {1e-6}) == "");
+    CHECK(difference(variance, {1.1}, {1e-6}) == "");
+}
+
 TEST_CASE("batch_norm: results, statistics and gradients match the reference") {
     for (const BatchNormCase& batch_norm_case : batch_norm_cases()) {
         if (batch_norm_case.large && small_cases()) continue;

@@ -22,6 +22,15 @@ double norm_on_host(const TensorLists& lists) {
 
 }  // namespace
 
+TEST_CASE("clip: a gradient (3, 4) of norm 5 is scaled to norm 1") {
+    const Tensor gradient = tensor({3, 4}, {2});
+    const std::vector<ops::View> list{gradient.view()};
+    ops::MultiTensor tensors(1);
+    tensors.set({list});
+    CHECK(values(Tensor(ops::clip_norm(tensors, 1)))[0] == doctest::Approx(5));
+    CHECK(difference(gradient, {0.6, 0.8}, {1e-6}) == "");
+}
+
 TEST_CASE("clip: scales to the maximum norm if the norm is larger, and returns the norm") {
     for (const Device& device : pooled_and_exact())
         for (const DType dtype : floats()) {

@@ -15,6 +15,20 @@
 
 using namespace declivity;
 
+TEST_CASE("pool2d: maxima and means of a 4 x 4 image by windows of 2 x 2, and their gradients") {
+    using List = std::vector<double>;
+    const Tensor x = test::tensor({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}, {1, 1, 4, 4}),
+                 g = test::tensor({4, 8, 12, 16}, {1, 1, 2, 2});
+    const auto largest = ops::max_pool2d(x.view(), {});
+    CHECK(test::values(Tensor(largest.indices)) == List{5, 7, 13, 15});
+    CHECK(test::values(Tensor(largest.out)) == List{6, 8, 14, 16});
+    CHECK(test::values(Tensor(ops::max_pool2d_backward(g.view(), largest.indices.view(), x.shape(), {}))) ==
+          List{0, 0, 0, 0, 0, 4, 0, 8, 0, 0, 0, 0, 0, 12, 0, 16});
+    CHECK(test::values(Tensor(ops::avg_pool2d(x.view(), {}))) == List{3.5, 5.5, 11.5, 13.5});
+    CHECK(test::values(Tensor(ops::avg_pool2d_backward(g.view(), x.shape(), {}))) ==
+          List{1, 1, 2, 2, 1, 1, 2, 2, 3, 3, 4, 4, 3, 3, 4, 4});
+}
+
 TEST_CASE("pool2d: results and gradients match plain loops") {
     std::vector<DType> types = test::floats();
     types.insert(types.end(), {DType::f16, DType::bf16});

@@ -32,6 +32,18 @@ void check(const ReduceCase& test_case, Reduce kind, const Tensor& x, const std:
 
 }  // namespace
 
+TEST_CASE("reduce: sums, means and extremes of a 2 x 3 matrix along its axes") {
+    const Tensor x = tensor({1, 2, 3, 4, 5, 6}, {2, 3});
+    const auto reduced = [&](Reduce kind, const Dims& axes) {
+        return values(Tensor(ops::reduce(kind, x.view(), axes, false)));
+    };
+    CHECK(reduced(Reduce::sum, {1}) == std::vector<double>{6, 15});
+    CHECK(reduced(Reduce::sum, {0, 1}) == std::vector<double>{21});
+    CHECK(reduced(Reduce::mean, {0}) == std::vector<double>{2.5, 3.5, 4.5});
+    CHECK(reduced(Reduce::max, {0}) == std::vector<double>{4, 5, 6});
+    CHECK(reduced(Reduce::min, {1}) == std::vector<double>{1, 4});
+}
+
 TEST_CASE("reduce: floats match the reference") {
     int number = 0;
     for (const ReduceCase& reduce_case : reduce_cases()) {

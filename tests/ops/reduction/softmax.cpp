@@ -1,6 +1,8 @@
 #include <reference/softmax_cases.hpp>
 #include <tests/support/values.hpp>
 
+#include <cmath>
+
 #include <declivity/ops/softmax.hpp>
 #include <declivity/runtime/error.hpp>
 #include <declivity/tensor/creation.hpp>
@@ -23,6 +25,16 @@ Tensor backward_of(const Tensor& y, Tensor& x, const Tensor& gradient) {
 }
 
 }  // namespace
+
+TEST_CASE("softmax: the logarithms of 1, 2 and 4 become 1/7, 2/7 and 4/7") {
+    const Tensor x = tensor({0, std::log(2.0), std::log(4.0)}, {1, 3}).set_requires_grad();
+    const Tensor y = softmax(x, 1);
+    CHECK(difference(y, {1.0 / 7, 2.0 / 7, 4.0 / 7}, {1e-6}) == "");
+    CHECK(difference(log_softmax(x, 1), {std::log(1.0 / 7), std::log(2.0 / 7), std::log(4.0 / 7)}, {1e-5}) == "");
+    // The gradient of x is y (g - sum of g y), and the sum is 1 here.
+    y.backward(tensor({7, 0, 0}, {1, 3}));
+    CHECK(difference(x.grad(), {6.0 / 7, -2.0 / 7, -4.0 / 7}, {1e-5}) == "");
+}
 
 TEST_CASE("softmax: results and gradients match the reference") {
     for (const SoftmaxCase& softmax_case : softmax_cases()) {

@@ -122,7 +122,7 @@ struct Fixture {
     [[nodiscard]] Problem problem(std::int64_t size, bool constant = false) const { return {size, constant, test}; }
     [[nodiscard]] std::string choose(std::int64_t size, bool constant = false) const {
         const auto choice = ops::choose_strategy(set, problem(size, constant), device);
-        return ops::strategies::joined(choice.strategy->name(), choice.variant);
+        return ops::strategies::join_name(choice.strategy->name(), choice.variant);
     }
     void put_entry(std::int64_t size, bool constant, const std::string& winner) const {
         table.put(tuning_key(problem(size, constant)), {.winner = winner});

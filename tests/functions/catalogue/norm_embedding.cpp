@@ -344,7 +344,7 @@ void add_sequences(std::vector<Case>& all) {
 
 }  // namespace
 
-std::vector<Case> norm_ctc_catalogue() {
+std::vector<Case> norm_embedding_catalogue() {
     std::vector<Case> all;
     add_group_norms(all);
     add_norms_of_neighbours(all);

@@ -15,7 +15,7 @@ namespace {
 constexpr std::int64_t kPermuteBlock = 64;
 constexpr std::int64_t kMinPermuted = 4096;  // elements below which a specialised kernel is not worth it
 
-/// Layout of the kernel's struct; must match cl_kernels/shape/permute.cl.
+/// Layout of the kernel's struct; must match cl_kernels/engine/permute.cl.
 struct Permutation {
     AxisArray size{}, from{}, to{};
     std::int64_t rank = 0;

@@ -106,13 +106,13 @@ void time_case(Report& report, const Case& test_case, bool forward) {
 }
 
 void run(Report& report) {
-    report.begin("norm");
+    report.begin("batch_norm");
     for (const bool forward : {true, false})
         for (const Case& test_case : cases()) time_case(report, test_case, forward);
     report.end();
 }
 
-const Suite suite("norm", "batch normalisation in training, compared with oneDNN", run);
+const Suite suite("batch_norm", "batch normalisation in training, compared with oneDNN", run);
 
 }  // namespace
 }  // namespace declivity::bench

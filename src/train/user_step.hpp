@@ -1,4 +1,4 @@
-// Layer 7, private. The Step passed to a training step of the program's own.
+// Layer 7, private. The Step passed to a user-defined training step.
 #pragma once
 
 #include <optional>
@@ -15,11 +15,12 @@
 namespace declivity::train {
 
 /// Used in training, in evaluation, or when a step is repeated to find a non-finite value.
-class StepOf final : public Step {
+class UserStep final : public Step {
   public:
     enum class Purpose : std::uint8_t { train, evaluate, diagnose };
     /// @param number of the step; the trainer's current one if none
-    StepOf(const Trainer::State& state, Purpose purpose, Sums& sums, std::optional<std::int64_t> number = std::nullopt)
+    UserStep(const Trainer::State& state, Purpose purpose, Sums& sums,
+             std::optional<std::int64_t> number = std::nullopt)
         : state_(state), purpose_(purpose), sums_(sums), number_(number) {}
 
     /// Called before each call, and before each replay.

@@ -1,4 +1,4 @@
-#include "step_of.hpp"
+#include "user_step.hpp"
 
 #include <memory>
 #include <utility>
@@ -79,7 +79,7 @@ bool is_finite(const Tensor& tensor) {
     return guard.to_vector<std::int32_t>()[0] == 0;
 }
 
-void StepOf::end() {
+void UserStep::end() {
     calls_ = nullptr;
     if (purpose_ != Purpose::train) return;
     if (may_skip_) ops::end_skip(state_.guard.view());
@@ -88,7 +88,7 @@ void StepOf::end() {
     slice(state_.guard, 0, 1, 2).add_(1);
 }
 
-void StepOf::backward(const LossValue& value) {
+void UserStep::backward(const LossValue& value) {
     const Tensor& loss = value.loss();
     if (purpose_ == Purpose::evaluate) throw ValueError("Step::backward: expected a training step, got an evaluation");
     require_loss(loss, "Step::backward");
@@ -125,7 +125,7 @@ void StepOf::backward(const LossValue& value) {
     check_gradients_(parameters, state_.guard);
 }
 
-void StepOf::report(std::string_view name, const LossValue& value) {
+void UserStep::report(std::string_view name, const LossValue& value) {
     if (purpose_ == Purpose::diagnose) return;
     const std::int64_t examples = capture_guard([this] { return examples_; });
     LossWeight weight = LossWeight::of_examples(examples);
@@ -134,7 +134,7 @@ void StepOf::report(std::string_view name, const LossValue& value) {
     sums_.add(name, value, weight);
 }
 
-std::int64_t StepOf::number() const {
+std::int64_t UserStep::number() const {
     return capture_guard([this] { return number_.value_or(state_.progress.step); });
 }
 

@@ -1,4 +1,4 @@
-// Layer 2, private. Arguments of optimizer kernels in addition to the tensors.
+// Layer 2, private. Checks the guard of a kernel: a buffer whose values decide whether it has any effect.
 #pragma once
 
 #include <declivity/ops/view.hpp>

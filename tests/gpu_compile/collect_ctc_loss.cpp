@@ -15,6 +15,6 @@ void sequences() {
         }
 }
 
-const Part part{"norm_ctc", sequences};
+const Part part{"ctc_loss", sequences};
 
 }  // namespace

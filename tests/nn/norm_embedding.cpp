@@ -179,7 +179,7 @@ TEST_CASE("Bilinear, CTCLoss and others call their functions") {
 
 TEST_CASE("SpectralNorm: the largest singular value is 1") {
     manual_seed(7);
-    // With singular values 3 and 1 between rotations.
+    // The matrix has singular values 3 and 1 between rotations.
     const double c = std::cos(0.3), s = std::sin(0.3), d = std::cos(1.1), t = std::sin(1.1);
     const std::vector<double> matrix{3 * c * d + s * t, 3 * c * t - s * d, 3 * s * d - c * t, 3 * s * t + c * d};
     nn::Linear layer(2, 2, {.bias = false});
