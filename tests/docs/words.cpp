@@ -6,6 +6,7 @@
 #include <cctype>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <regex>
 #include <set>
 #include <sstream>
@@ -169,12 +170,16 @@ std::vector<std::string> banned_identifiers_in(const std::string& code) {
         while (end < code.size() && is_word(code[end])) ++end;
         if (end == at) continue;
         const std::string name = code.substr(at, end - at);
+        static std::map<std::string, bool> seen;  // names are repeated, and most are allowed
+        const auto [entry, is_new] = seen.try_emplace(name, false);
+        if (!is_new && !entry->second) continue;
         for (const auto& [word, replacement] : kBannedIdentifiers)
             if (name == word) out.push_back("'" + name + "': write " + replacement);
         const std::vector<std::string> words = words_of(name);
         for (const auto& [word, replacement] : kBanned)
             if (word.size() >= 4 && std::ranges::find(words, word) != words.end())
                 out.push_back("'" + name + "': for '" + word + "' write " + replacement);
+        entry->second = !out.empty();
     }
     return out;
 }

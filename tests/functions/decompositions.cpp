@@ -21,6 +21,7 @@ namespace {
 /// Compares values and gradients of `call` by kernels of both styles with those of its decomposition.
 void check(const std::string& name, const Shape& shape, const std::function<Tensor(const Tensor&)>& call) {
     for (const DType dtype : floats()) {
+        if (small_cases() && dtype == DType::f64 && name != "softmax") continue;
         Tensor x = random_tensor(shape, 1, dtype, -3, 3).set_requires_grad();
         const auto run = [&] {
             x.zero_grad();

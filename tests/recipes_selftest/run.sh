@@ -24,5 +24,6 @@ tests=build/dev/bin/declivity_tests
 $tests --source-file='*ops/engine/elementwise.cpp,*functions/catalogue_table.cpp,*nn/layer_scale.cpp,*reduction/row_rms.cpp'
 $tests --source-file='*functions/catalogue.cpp,*functions/second_gradients.cpp'
 $tests --test-case='matmul: outer*'
+$tests --test-case='matmul: each strategy*' --subcase=outer
 build/dev/bin/docs_examples --test-case='examples: math,examples: reduce,examples: every*'
 build/dev/bin/xor

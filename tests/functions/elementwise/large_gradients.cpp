@@ -63,11 +63,13 @@ std::vector<double> gradients(const ElementwiseCase& test_case, const std::vecto
 
 TEST_CASE("large gradients: of elementwise functions in f32 are NaN only where those in f64 are") {
     if (!device().info().fp64) return;
+    int number = 0;
     for (const Function function : all_functions()) {
         const ElementwiseCase* test_case = case_of(function);
         const ops::FunctionInfo& row = ops::info(function);
         const bool real = row.domain == ops::Domain::real || row.domain == ops::Domain::number;
         if (test_case == nullptr || row.inputs > 2 || !real) continue;
+        if (small_cases() && number++ % 4 != 0) continue;
         const auto columns = large_and_small(row.inputs);
         const std::size_t count = columns[0].size();
         // Gradients by the table's expression, by the decomposition, and of second order.

@@ -23,17 +23,16 @@ using ops::Function;
 
 namespace {
 
-void check_all(const char* strategy, DType dtype) {
-    const Environment set("DECLIVITY_MATMUL", strategy);
+void check_all(std::string_view strategy, DType dtype) {
+    const Environment set("DECLIVITY_MATMUL", std::string(strategy));
     const auto style = kernel_style_for(strategy_of(strategy));
     // Each operand layout of "tiled" is a kernel that takes seconds to compile for a CPU.
-    const bool local = strategy == std::string_view("tiled"), gemv = strategy == std::string_view("gemv"),
+    const bool local = strategy == "tiled", gemv = strategy == "gemv",
                only_large = small_cases() || (local && dtype == DType::f64);
     int number = 0;
     for (const MatmulCase& matmul_case : matmul_cases()) {
         // CLBlast's kernels are not under test here: a simulated device takes minutes for them.
-        if (small_cases() && strategy == std::string_view("clblast") && (dtype == DType::f64 || number++ % 4 != 1))
-            continue;
+        if (small_cases() && strategy == "clblast" && (dtype == DType::f64 || number++ % 4 != 1)) continue;
         // Each of its tiles is expensive on a simulated device.
         if (small_cases() && local && (matmul_case.batch > 3 || (dtype == DType::f64 && matmul_case.batch > 1)))
             continue;
@@ -52,14 +51,16 @@ TEST_CASE("matmul: a batch of two products of 2 x 2 matrices") {
     CHECK(result.intact());
 }
 
-// Two cases for each row of matmul_strategies.def.
-#define MATMUL_STRATEGY(name)                                             \
-    TEST_CASE("matmul: " #name ", f32") { check_all(#name, DType::f32); } \
-    TEST_CASE("matmul: " #name ", f64") {                                 \
-        if (device().info().fp64) check_all(#name, DType::f64);           \
-    }
-#include "ops/matmul/matmul_strategies.def"
-#undef MATMUL_STRATEGY
+TEST_CASE("matmul: each strategy, f32") {
+    for (const ops::MatmulStrategy* strategy : ops::matmul_strategies())
+        SUBCASE(std::string(strategy->name()).c_str()) check_all(strategy->name(), DType::f32);
+}
+
+TEST_CASE("matmul: each strategy, f64") {
+    if (!device().info().fp64) return;
+    for (const ops::MatmulStrategy* strategy : ops::matmul_strategies())
+        SUBCASE(std::string(strategy->name()).c_str()) check_all(strategy->name(), DType::f64);
+}
 
 TEST_CASE("matmul: stream, few rows along the contiguous axis of both operands") {
     const auto styles = kernel_styles();
