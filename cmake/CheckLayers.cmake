@@ -6,7 +6,7 @@
 # - a family of functions or operators (src/functions/<family>/, src/ops/<family>/) includes no private header of another
 #   family; those of support/ and ops/engine/ are for all families, and those in `family_directions` excepted;
 # - units (a private header with the source of the same name) include each other's private headers in no cycle, those in
-#   `cycles` excepted: the list may only become shorter;
+#   CYCLES excepted: the list may only become shorter;
 # - tools/ and bench/ include no header of tests/, since they are installed or stand alone;
 # - public headers include nothing but <standard headers> and <declivity/...>, runtime/interop.hpp excepted;
 # - kernels stand in cl_kernels/, not in C++ strings, the generator of elementwise kernels (src/ops/engine/) excepted;

@@ -1,4 +1,4 @@
-# cmake -DTESTS=<declivity_tests> -P test_sources.cmake
+# cmake -DTESTS=<declivity_tests> -DFILES=<test sources, by their path below tests/> -P test_sources.cmake
 #
 # ctest has an entry for each test source, which selects test cases by their file: fails for a test case that is written
 # in another file, such as one that a source includes, since no entry would run it.
@@ -12,7 +12,8 @@ endif()
 list(REMOVE_DUPLICATES files)
 set(wrong "")
 foreach(file IN LISTS files)
-    if(NOT file MATCHES "tests/[^\"]*[.]cpp\"$")
+    string(REGEX REPLACE "^.*[/\"]tests/([^\"]*)\"$" "\\1" path "${file}")
+    if(NOT path IN_LIST FILES)
         string(APPEND wrong "\n  ${file}")
     endif()
 endforeach()

@@ -31,9 +31,10 @@ struct AttentionParameters {
 /// softmax(scale query key^T + mask) value: query (..., Lq, D), key (..., Lk, D), value (..., Lk, E) -> (..., Lq, E);
 /// leading axes broadcast; with enable_gqa axis -3 of key and value (heads) divides that of query (J. Ainslie et al.,
 /// GQA, 2023). f32, f64, f16, bf16; f16 and bf16 are computed in f32. Scores are not stored, so that memory grows with
-/// Lq + Lk (T. Dao, FlashAttention-2, 2023), unless the mask or the slopes require a gradient, or for f64 on devices of
-/// style simt. A query that attends to no key gives 0. As PyTorch's function of this name, which has no window,
-/// query_offset and alibi_slopes (O. Press et al., ALiBi, 2022), and refuses a mask together with is_causal.
+/// Lq + Lk (T. Dao, FlashAttention-2, 2023), unless the mask or the slopes require a gradient, D or E is above 256 (128
+/// for style simt), or for f64 and style simt. A query that attends to no key gives 0. As PyTorch's function of this
+/// name, which has no window, query_offset and alibi_slopes (O. Press et al., ALiBi, 2022), and refuses a mask together
+/// with is_causal.
 /// Examples: for q = `[[0, 0], [0, 0]]`, k = `[[1, 2], [3, 4]]` and v = `[[10], [20]]`,
 /// `scaled_dot_product_attention(q, k, v)` is `[[15], [15]]` (equal scores);
 /// `scaled_dot_product_attention(q, k, v, {.is_causal = true})` is `[[10], [15]]`.

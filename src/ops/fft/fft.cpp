@@ -51,7 +51,7 @@ EpilogueFused launch_complex(const OperationViews& views, const FftCall& call) {
     return EpilogueFused::no;
 }
 
-/// Launches the step before (way -1) or after (1) transforms of half the length.
+/// Launches the step before (kC2R) or after (kR2C) transforms of half the length.
 void launch_real_part(const View& from, std::int64_t rows, std::int64_t h, std::int32_t kind, double scale,
                       const View& out) {
     const Device device = from.device();

@@ -87,7 +87,7 @@ void check(std::string_view function, const View& x, const View& indices, const 
 }
 
 /// Offsets within an outer element are i32 in the kernels.
-void check_int32_range(std::string_view function, std::int64_t size, std::int64_t inner) {
+void check_int32_offsets(std::string_view function, std::int64_t size, std::int64_t inner) {
     if (size * inner > (std::int64_t{1} << 31) - 1)
         throw ShapeError(fmt::format("{}: expected fewer than 2^31 elements in an axis and those after it, got {} x {}",
                                      function, size, inner));
@@ -98,7 +98,7 @@ void check_int32_range(std::string_view function, std::int64_t size, std::int64_
 LazyArray resample(const View& x, const View& indices, const View& weights) {
     check("resize", x, indices, weights);
     const Shape shape{x.shape[0], indices.shape[0], x.shape[2]};
-    check_int32_range("resize", std::max(x.shape[1], shape[1]), shape[2]);
+    check_int32_offsets("resize", std::max(x.shape[1], shape[1]), shape[2]);
     return operation("resize", launch_forward, None{},
                      {.reads = {x, indices, weights}, .outputs = {{x.dtype, shape}}})[0];
 }
@@ -107,7 +107,7 @@ LazyArray resample_backward(const View& out_gradient, const View& indices, const
     check("resize_backward", out_gradient, indices, weights);
     const Shape shape{out_gradient.shape[0], n, out_gradient.shape[2]};
     require_shape("resize_backward", "the gradient", out_gradient, {shape[0], indices.shape[0], shape[2]});
-    check_int32_range("resize_backward", std::max(n, indices.shape[0]), shape[2]);
+    check_int32_offsets("resize_backward", std::max(n, indices.shape[0]), shape[2]);
     return operation("resize_backward", launch_backward, None{},
                      {.reads = {out_gradient, indices, weights}, .outputs = {{out_gradient.dtype, shape}}})[0];
 }
