@@ -12,9 +12,9 @@ half="convolutions elementwise linalg places pools sorts"
 # shellcheck disable=SC2086
 "$collect" "$folder/2" --but $half || exit 1
 wait $! || exit 1
-# All programs with DECLIVITY_FULL=1; otherwise each kernel in a sixth of its programs. This runs in every fourth turn:
+# All programs with DECLIVITY_FULL=1; otherwise each kernel in a sixth of its programs. This runs in every eighth turn:
 # those have all sixths.
 every=6
 turn=${DECLIVITY_TURN:-0}
 [ -z "${DECLIVITY_FULL:-}" ] || every=1
-exec "$check" --every "$every" --from "$((turn + turn / 4))" --jobs 2 --library "$library" --only-forced "$list" "$folder/1/kernels" "$folder/2/kernels"
+exec "$check" --every "$every" --from "$((turn / 8))" --jobs 2 --library "$library" --only-forced "$list" "$folder/1/kernels" "$folder/2/kernels"

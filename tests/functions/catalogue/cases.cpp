@@ -45,7 +45,7 @@ std::vector<Case> cases() {
     return all;
 }
 
-std::size_t share_of_turn(std::size_t turn) { return (turn + turn / 8) % 4; }
+std::size_t share_of_turn(std::size_t turn) { return (turn + turn / 16) % 4; }
 
 bool is_other_turn(std::size_t at) {
     const char* const turn_text = std::getenv("DECLIVITY_TURN");

@@ -12,8 +12,8 @@ namespace declivity::test::catalogue {
 
 std::vector<Case> cases();
 
-/// Returns the share, of 0 to 3, of its cases that a long test runs in this turn. A test runs in every second, fourth
-/// or eighth turn: each of these series of turns has all shares.
+/// Returns the share, of 0 to 3, of its cases that a long test runs in this turn. A test runs in every eighth or
+/// sixteenth turn of 64: each of these series of turns has all shares.
 std::size_t share_of_turn(std::size_t turn);
 /// If tests run in turns (./bootstrap test turn, DECLIVITY_TURN), returns whether a long test leaves this case to
 /// another turn.

@@ -30,11 +30,11 @@ namespace {
 
 using Values = std::vector<double>;
 
-struct Outcome {
+struct ResizeOutcome {
     Values y, dx, ddx;  // the value, its gradient, and the gradient of that gradient's sum of squares
 };
 
-Outcome outcome(const Tensor& x, const std::function<Tensor(const Tensor&)>& call) {
+ResizeOutcome outcome(const Tensor& x, const std::function<Tensor(const Tensor&)>& call) {
     Tensor leaf = x.detach().set_requires_grad();
     const Tensor y = call(leaf);
     Tensor g = random_tensor(y.shape(), 9, x.dtype()).set_requires_grad();
@@ -44,7 +44,7 @@ Outcome outcome(const Tensor& x, const std::function<Tensor(const Tensor&)>& cal
 
 /// Compares kernels of both styles with the decomposition.
 void check_kernels(const Tensor& x, const std::function<Tensor(const Tensor&)>& call, double terms) {
-    const Outcome expected = [&] {
+    const ResizeOutcome expected = [&] {
         const detail::DecompositionScope decomposed;
         return outcome(x, call);
     }();
@@ -52,7 +52,7 @@ void check_kernels(const Tensor& x, const std::function<Tensor(const Tensor&)>& 
     for (const KernelStyle style : kernel_styles()) {
         const ops::KernelStyleScope scope(style);
         CAPTURE(static_cast<int>(style));
-        const Outcome got = outcome(x, call);
+        const ResizeOutcome got = outcome(x, call);
         CHECK(difference(got.y, expected.y, allowed) == "");
         CHECK(difference(got.dx, expected.dx, allowed) == "");
         CHECK(difference(got.ddx, expected.ddx, allowed) == "");

@@ -37,26 +37,29 @@ void same_bits(nn::Layer& layer, const Shape& shape, DType dtype) {
 }  // namespace
 
 TEST_CASE("packed weights: linear layers match a call with gradients bit for bit, for any number of rows") {
-    const std::vector<std::int64_t> rows = small_cases() ? std::vector<std::int64_t>{1, 5, 9}
-                                                         : std::vector<std::int64_t>{1, 2, 3, 4, 5, 8, 13, 46, 97, 200};
+    const std::vector<std::int64_t> rows =
+        small_cases() ? std::vector<std::int64_t>{1, 5} : std::vector<std::int64_t>{1, 2, 3, 4, 5, 8, 13, 46, 97, 200};
     for (const DType dtype : {DType::f32, DType::bf16})
         for (const auto& [in, out] : {std::pair<std::int64_t, std::int64_t>{131, 127}, {70, 300}, {1030, 17}}) {
+            if (small_cases() && in != 131) continue;
             nn::Linear layer(in, out);
             layer.to(dtype);
             for (const std::int64_t m : rows) same_bits(layer, {m, in}, dtype);
             nn::Sequential with_gelu(nn::Linear(in, out), nn::GELU());
             with_gelu.to(dtype);
-            if (dtype == DType::f32) same_bits(with_gelu, {9, in}, dtype);
+            if (dtype == DType::f32) same_bits(with_gelu, {5, in}, dtype);
         }
 }
 
 TEST_CASE(
     "packed weights: calls of a convolution without gradients agree bit for bit, and closely with those with a graph") {
-    for (const auto& [channels, filters] : {std::pair<std::int64_t, std::int64_t>{37, 41}, {130, 96}}) {
+    const auto sizes = small_cases() ? std::vector<std::pair<std::int64_t, std::int64_t>>{{11, 13}}
+                                     : std::vector<std::pair<std::int64_t, std::int64_t>>{{37, 41}, {130, 96}};
+    for (const auto& [channels, filters] : sizes) {
         nn::Conv2d layer(channels, filters, 3, {.padding = 1});
         for (const Shape& shape : {Shape{1, channels, 9, 9}, Shape{2, channels, 23, 17}, Shape{5, channels, 4, 4},
                                    Shape{1, channels, 3, 30}}) {
-            if (small_cases() && (shape[0] > 1 || channels > 100)) continue;
+            if (small_cases() && shape[0] > 1) continue;
             CAPTURE(shape.str());
             const Tensor x = random_tensor(shape, 3);
             const auto with_graph = values(layer(x).detach());
