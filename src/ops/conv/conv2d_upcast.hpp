@@ -5,7 +5,7 @@
 
 namespace declivity::ops {
 
-/// Wraps a strategy. f16 and bf16 operands are upcast to temporary f32 copies; the result is rounded once. Since the
+/// Wraps a strategy, whose answers it repeats: each virtual function of Conv2dStrategy is overridden here. f16 and bf16 operands are upcast to temporary f32 copies; the result is rounded once. Since the
 /// copies use the memory that 16-bit types should save, the heuristic treats them as profitable only where no strategy
 /// that reads 16-bit floats is nearly as fast.
 class Conv2dUpcast final : public Conv2dStrategy {
@@ -41,6 +41,7 @@ class Conv2dUpcast final : public Conv2dStrategy {
                                       std::string_view variant) const override {
         return of_.fuses_epilogue(upcast_problem(problem), device, variant);
     }
+    [[nodiscard]] bool error_is_relative_to_norm() const override { return of_.error_is_relative_to_norm(); }
     [[nodiscard]] bool gives_bias_gradient() const override { return of_.gives_bias_gradient(); }
     void run(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view variant) const override;
 

@@ -1,6 +1,9 @@
 // The functions of convolution: values, gradients, views, errors.
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include <declivity/functions/functions.hpp>
@@ -12,6 +15,7 @@
 #include <tests/support/values.hpp>
 
 #include "ops/conv/conv2d_strategy.hpp"
+#include "ops/conv/conv2d_upcast.hpp"
 #include "ops/support/work_split.hpp"
 
 using namespace declivity;
@@ -165,4 +169,50 @@ TEST_CASE("conv2d: shape errors name the argument") {
                          ShapeError);
     CHECK_THROWS_WITH_AS(ops::conv2d_backward_bias(out.view(), zeros({5}).view()),
                          "conv2d_backward_bias: expected bias_gradient of shape [6], got [5]", ShapeError);
+}
+
+namespace {
+
+/// Its answers differ from the defaults of the base class.
+struct AnswersUnlikeDefaults final : ops::Conv2dStrategy {
+    std::string_view name() const override { return "unlike"; }
+    bool is_applicable(const ops::Conv2dProblem&, const Device&) const override { return true; }
+    bool is_profitable(const ops::Conv2dProblem&, const Device&) const override { return false; }
+    bool keeps_constants(const ops::Conv2dProblem&) const override { return true; }
+    std::optional<ops::PackedCopy> packed_copy(const ops::Conv2dProblem&, const Device&,
+                                               std::string_view) const override {
+        return ops::PackedCopy{.kind = "panels", .bytes = 12};
+    }
+    std::vector<std::string> variants(const ops::Conv2dProblem&, const Device&) const override { return {"a", "b"}; }
+    bool worth_measuring(const ops::Conv2dProblem&) const override { return false; }
+    bool fuses_epilogue(const ops::Conv2dProblem&, const Device&, std::string_view) const override { return true; }
+    bool error_is_relative_to_norm() const override { return true; }
+    bool gives_bias_gradient() const override { return true; }
+    void run(const ops::Conv2dProblem&, const ops::Conv2dOperands&, std::string_view) const override {}
+};
+
+}  // namespace
+
+TEST_CASE("conv2d: a strategy that upcasts 16-bit floats repeats the answers of the strategy that it wraps") {
+    static const AnswersUnlikeDefaults wrapped;
+    static const ops::Conv2dUpcast strategy(wrapped, ops::Conv2dUpcast::When::profitable);
+    const ops::Conv2dProblem problem =
+        ops::conv2d_problem("test", ops::Conv2dDirection::forward, DType::f32, device().kernel_style(), {1, 2, 5, 5},
+                            {3, 2, 3, 3}, ops::Conv2dParameters{});
+    CHECK(strategy.name() == "unlike");
+    CHECK(strategy.is_applicable(problem, device()));
+    CHECK(!strategy.is_profitable(problem, device()));
+    CHECK(strategy.keeps_constants(problem));
+    REQUIRE(strategy.packed_copy(problem, device(), "").has_value());
+    CHECK(strategy.packed_copy(problem, device(), "")->bytes == 12);
+    CHECK(strategy.variants(problem, device()) == std::vector<std::string>{"a", "b"});
+    CHECK(!strategy.worth_measuring(problem));
+    CHECK(strategy.fuses_epilogue(problem, device(), ""));
+    CHECK(strategy.error_is_relative_to_norm());
+    CHECK(strategy.gives_bias_gradient());
+    // The strategies of Winograd's transforms, wrapped as they are.
+    for (const ops::Conv2dStrategy* each : ops::conv2d_strategies()) {
+        CAPTURE(each->name());
+        CHECK(each->error_is_relative_to_norm() == each->name().starts_with("winograd"));
+    }
 }
