@@ -73,57 +73,20 @@ struct Tile {
     __global const REAL* left[ROWS];  // the filters
     __global const REAL* bias;
     int height;  // valid filters: for the others the last one is multiplied again, and not stored
-    int narrow;  // the remaining positions fill only one vector
 };
 
-// Adds the products of all channels and taps to the first `vectors` vectors of a tile, a constant in each call. The
-// offset of the next tap is loaded one step ahead: otherwise the compiler loads all factors first to hide that latency,
-// and has no registers left for the sums.
-static inline __attribute__((always_inline)) void add_channels(const int vectors, const struct Banded* d,
-                                                               const struct Taps* taps, __global const REAL** left,
-                                                               __local const REAL* plane, VEC (*sum)[VECTORS]) {
-    for (int c = 0; c < d->channels; ++c, plane += d->copy_size) {
-        const int2 *tap = taps->offsets, *end = tap + taps->count;
-        long position = c * d->a_channel + tap->x;
-        __local const REAL* right = plane + tap->y;
-        while (tap != end) {
-            VEC values[VECTORS];
-#pragma unroll
-            for (int v = 0; v < VECTORS; ++v)
-                if (v < vectors) values[v] = VLOAD(right + v * VW);
-#pragma unroll
-            for (int i = 0; i < ROWS; ++i) {
-                const VEC factor = (VEC)(left[i][position]);
-#pragma unroll
-                for (int v = 0; v < VECTORS; ++v)
-                    if (v < vectors) sum[i][v] = fma(factor, values[v], sum[i][v]);
-            }
-            ++tap;
-            position = c * d->a_channel + tap->x;
-            right = plane + tap->y;
-        }
-    }
-}
+#define MULTIPLY multiply
+#define TILE_VECTORS VECTORS
+#include "conv2d_banded_tile.clh"
+#undef MULTIPLY
+#undef TILE_VECTORS
 
-// Computes the sums of a tile over `plane` and stores them in rows that are `to_row` elements apart.
-NOINLINE void multiply(const struct Banded* d, const struct Taps* taps, const struct Tile* t, __local const REAL* plane,
-                       __local REAL* to, const int to_row) {
-    __global const REAL* left[ROWS];
-    VEC sum[ROWS][VECTORS];
-#pragma unroll
-    for (int i = 0; i < ROWS; ++i) {
-        left[i] = t->left[i];
-        const VEC begin = (VEC)(d->has_bias ? t->bias[min(i, t->height - 1)] : (REAL)0);
-#pragma unroll
-        for (int v = 0; v < VECTORS; ++v) sum[i][v] = begin;
-    }
-    if (t->narrow) add_channels(1, d, taps, left, plane, sum);
-    else add_channels(VECTORS, d, taps, left, plane, sum);
-#pragma unroll
-    for (int i = 0; i < ROWS; ++i)
-#pragma unroll
-        for (int v = 0; v < VECTORS; ++v) VSTORE(sum[i][v], to + i * to_row + v * VW);
-}
+// For the last positions of a band, which often fill only one vector.
+#define MULTIPLY multiply_one_vector
+#define TILE_VECTORS 1
+#include "conv2d_banded_tile.clh"
+#undef MULTIPLY
+#undef TILE_VECTORS
 
 // Copies rows [first, first + rows) of all channels of an image, which begins at element `from` of x, and clears what
 // is read around them.
@@ -168,9 +131,10 @@ NOINLINE void conv2d_banded_part(const size_t id0, const size_t id1, const size_
             tile.left[i] = a + a_offset + group * d.a_group + (panel * ROWS + min(i, height - 1)) * d.a_row;
         for (int phase = 0; phase < PHASES; ++phase)
             for (int f = 0; f < size; f += COLUMNS) {
-                tile.narrow = size - f <= VW;  // the rest often fills only one vector
-                multiply(&d, taps + phase, &tile, block + f, block + d.staged + phase * d.staged_size + f,
-                         PHASES * d.staged_size);
+                __local const REAL* plane = block + f;
+                __local REAL* staged = block + d.staged + phase * d.staged_size + f;
+                if (size - f <= VW) multiply_one_vector(&d, taps + phase, &tile, plane, staged, PHASES * d.staged_size);
+                else multiply(&d, taps + phase, &tile, plane, staged, PHASES * d.staged_size);
             }
         long at = n * d.out_image + (long)(group * d.filters + panel * ROWS) * d.out_channel +
                   (long)first * PHASES_H * d.columns;

@@ -5,9 +5,10 @@
 
 namespace declivity::ops {
 
-/// Wraps a strategy, whose answers it repeats: each virtual function of Conv2dStrategy is overridden here. f16 and bf16 operands are upcast to temporary f32 copies; the result is rounded once. Since the
-/// copies use the memory that 16-bit types should save, the heuristic treats them as profitable only where no strategy
-/// that reads 16-bit floats is nearly as fast.
+/// Wraps a strategy and repeats its answers: each virtual function of Conv2dStrategy is overridden here. f16 and bf16
+/// operands are upcast to temporary f32 copies; the result is rounded once. Since the copies use the memory that 16-bit
+/// types should save, the heuristic treats them as profitable only where no strategy that reads 16-bit floats is nearly
+/// as fast.
 class Conv2dUpcast final : public Conv2dStrategy {
   public:
     /// For f16 and bf16: profitable by the heuristic, or only if measured as the fastest.
