@@ -15,7 +15,7 @@ using namespace declivity;
 using namespace declivity::test;
 
 TEST_CASE("formula: several roles are written, each from the previous values") {
-    for (const Device& device : pooled_and_exact())
+    for (const Device& device : optimizer_devices())
         for (const DType dtype : floats()) {
             CAPTURE(name_of(dtype));
             TensorLists lists(device, dtype, 4);

@@ -32,7 +32,7 @@ TEST_CASE("clip: a gradient (3, 4) of norm 5 is scaled to norm 1") {
 }
 
 TEST_CASE("clip: scales to the maximum norm if the norm is larger, and returns the norm") {
-    for (const Device& device : pooled_and_exact())
+    for (const Device& device : optimizer_devices())
         for (const DType dtype : floats()) {
             TensorLists lists(device, dtype, 1);
             lists.set(0, 1, -2, 3);

@@ -4,6 +4,7 @@
 #include <declivity/ops/finite.hpp>
 #include <declivity/runtime/error.hpp>
 #include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/default_device.hpp>
 #include <doctest/doctest.h>
 #include <tests/ops/optim/multi_tensor_fixture.hpp>
 #include <tests/support/devices.hpp>
@@ -59,24 +60,26 @@ TEST_CASE("finite: an infinite or NaN element is found at any position in tensor
     std::vector<DType> types = floats();
     types.push_back(DType::f16);
     types.push_back(DType::bf16);
-    for (const DType dtype : types)
-        for (const double bad :
-             {static_cast<double>(INFINITY), static_cast<double>(-INFINITY), static_cast<double>(NAN)})
-            for (const std::int64_t at : {0, 1, 4095, 4096, 9999}) {
-                const ops::View guard = guard_view(device());
-                ops::MultiTensor tensors(1);
-                const Tensor first = full({7}, 60000, {dtype}), all_ones = full({10000}, -1, {dtype});
-                tensors.set({{first.view(), all_ones.view()}});
-                ops::check_finite(tensors, guard);
-                CHECK(values(Tensor(guard)) == std::vector<double>{0, 0});
-                ops::check_finite(tensor({1.0}, {1}).view(), guard);
-                slice(all_ones, 0, at, at + 1).fill_(bad);
-                ops::check_finite(tensors, guard);
-                CHECK(values(Tensor(guard)) == std::vector<double>{1, 1});
-                ops::check_finite(tensor({1.0}, {1}).view(), guard);
-                ops::check_finite(tensors, guard);
-                CHECK(values(Tensor(guard)) == std::vector<double>{1, 2});
-            }
+    for (const Device& device : optimizer_devices())
+        for (const DType dtype : types)
+            for (const double bad :
+                 {static_cast<double>(INFINITY), static_cast<double>(-INFINITY), static_cast<double>(NAN)})
+                for (const std::int64_t at : {0, 1, 4095, 4096, 9999}) {
+                    const DefaultDevice here(device);
+                    const ops::View guard = guard_view(device);
+                    ops::MultiTensor tensors(1);
+                    const Tensor first = full({7}, 60000, {dtype}), all_ones = full({10000}, -1, {dtype});
+                    tensors.set({{first.view(), all_ones.view()}});
+                    ops::check_finite(tensors, guard);
+                    CHECK(values(Tensor(guard)) == std::vector<double>{0, 0});
+                    ops::check_finite(tensor({1.0}, {1}).view(), guard);
+                    slice(all_ones, 0, at, at + 1).fill_(bad);
+                    ops::check_finite(tensors, guard);
+                    CHECK(values(Tensor(guard)) == std::vector<double>{1, 1});
+                    ops::check_finite(tensor({1.0}, {1}).view(), guard);
+                    ops::check_finite(tensors, guard);
+                    CHECK(values(Tensor(guard)) == std::vector<double>{1, 2});
+                }
 }
 
 TEST_CASE("finite: tensors are saved, bit for bit, until a step was recorded") {
@@ -103,32 +106,38 @@ TEST_CASE("finite: tensors are saved, bit for bit, until a step was recorded") {
 }
 
 TEST_CASE("finite: a non-finite loss is found at any position, and the largest finite numbers are accepted") {
-    for (const double bad : {static_cast<double>(INFINITY), static_cast<double>(-INFINITY), static_cast<double>(NAN)})
-        for (const std::size_t at :
-             {std::size_t{0}, std::size_t{1}, std::size_t{63}, std::size_t{64}, std::size_t{99}}) {
-            std::vector<double> losses(100, 3.4e38);
-            const ops::View guard = guard_view(device());
-            ops::check_finite(tensor(losses, {100}).view(), guard);
-            CHECK(values(Tensor(guard)) == std::vector<double>{0, 1});
-            losses[at] = bad;
-            ops::check_finite(tensor(losses, {100}).view(), guard);
-            CHECK(values(Tensor(guard)) == std::vector<double>{2, 2});
-        }
+    for (const Device& device : optimizer_devices())
+        for (const double bad :
+             {static_cast<double>(INFINITY), static_cast<double>(-INFINITY), static_cast<double>(NAN)})
+            for (const std::size_t at :
+                 {std::size_t{0}, std::size_t{1}, std::size_t{63}, std::size_t{64}, std::size_t{99}}) {
+                const DefaultDevice here(device);
+                std::vector<double> losses(100, 3.4e38);
+                const ops::View guard = guard_view(device);
+                ops::check_finite(tensor(losses, {100}).view(), guard);
+                CHECK(values(Tensor(guard)) == std::vector<double>{0, 1});
+                losses[at] = bad;
+                ops::check_finite(tensor(losses, {100}).view(), guard);
+                CHECK(values(Tensor(guard)) == std::vector<double>{2, 2});
+            }
 }
 
 TEST_CASE("finite: steps of the given tensors count only while the guard is not set") {
-    for (const DType dtype : floats()) {
-        const ops::View steps = tensor({7, 0, 41, 3}, {4}, dtype).view();
-        const ops::View some = Tensor::from<std::int64_t>({2, 0}, {2}, device()).view();
-        ops::count_step(steps, some, guard_view(device()));
-        CHECK(values(Tensor(steps)) == std::vector<double>{8, 0, 42, 3});
-        ops::count_step(steps, some, guard_view(device(), 4, 9));
-        CHECK(values(Tensor(steps)) == std::vector<double>{8, 0, 42, 3});
+    for (const Device& device : optimizer_devices()) {
+        const DefaultDevice here(device);
+        for (const DType dtype : floats()) {
+            const ops::View steps = tensor({7, 0, 41, 3}, {4}, dtype).view();
+            const ops::View some = Tensor::from<std::int64_t>({2, 0}, {2}).view();
+            ops::count_step(steps, some, guard_view(device));
+            CHECK(values(Tensor(steps)) == std::vector<double>{8, 0, 42, 3});
+            ops::count_step(steps, some, guard_view(device, 4, 9));
+            CHECK(values(Tensor(steps)) == std::vector<double>{8, 0, 42, 3});
+        }
+        // More tensors than a work-group has work-items.
+        const Tensor counters = full({1000}, 2), integers = arange(1000, {DType::i64});
+        ops::count_step(counters.view(), integers.view(), guard_view(device));
+        CHECK(values(counters) == std::vector<double>(1000, 3));
     }
-    // More tensors than a work-group has work-items.
-    const Tensor counters = full({1000}, 2, {.device = device()}), integers = arange(1000, {DType::i64, device()});
-    ops::count_step(counters.view(), integers.view(), guard_view(device()));
-    CHECK(values(counters) == std::vector<double>(1000, 3));
 }
 
 TEST_CASE("finite: error messages") {

@@ -137,14 +137,16 @@ inline void descent_step(const ops::MultiTensor& tensors, const ops::View& rates
     }).launch(tensors, rates, guard);
 }
 
-/// The devices on which optimizers run: tensors in one cl_mem, and each in its own.
-inline std::vector<Device> pooled_and_exact() {
+/// Devices with each kernel style, with tensors in one cl_mem and each in its own.
+inline std::vector<Device> optimizer_devices() {
     std::vector<Device> devices;
-    for (const char* mode : {"", "exact"}) {
-        if (small_cases() && *mode == '\0') continue;
-        const Environment pool("DECLIVITY_POOL", mode);
-        devices.push_back(fresh_device());
-    }
+    for (const KernelStyle style : kernel_styles())
+        for (const char* mode : {"", "exact"}) {
+            if (small_cases() && *mode == '\0') continue;
+            const Environment pool("DECLIVITY_POOL", mode),
+                kernels("DECLIVITY_KERNEL_STYLE", style == KernelStyle::simd ? "simd" : "simt");
+            devices.push_back(fresh_device());
+        }
     return devices;
 }
 
